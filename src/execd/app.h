@@ -1,0 +1,31 @@
+/*
+ * execd/app.h - what the daemon's parts share.
+ *
+ * One `struct app` exists; it is passed down, never global.  Each part keeps its own state
+ * behind a pointer here.
+ */
+#pragma once
+
+#include "base/strv.h"
+
+struct commands;
+struct http_server;
+struct isolated;
+struct loop;
+struct options;
+struct ptys;
+struct reaper;
+struct sessions;
+
+struct app {
+	struct loop *loop;
+	struct http_server *server;
+	const struct options *options;
+	struct reaper *reaper;
+	struct strv env;  /* what started programs inherit: ours without execd's own settings */
+	const char *home; /* of the daemon's user, for "~" */
+	struct commands *commands;
+	struct sessions *sessions;
+	struct ptys *ptys;
+	struct isolated *isolated;
+};

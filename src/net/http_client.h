@@ -1,0 +1,59 @@
+/*
+ * net/http_client.h - one HTTP/1.1 request to a TCP address, a unix socket or a connected fd.
+ *
+ * Streamed both ways with back-pressure.  A call is one request on one connection; `done` is called
+ * exactly once, after which the call must be freed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "base/view.h"
+#include "codec/http1.h"
+
+struct buf;
+struct err;
+struct loop;
+struct http_call;
+
+struct http_call_events {
+	void (*head)(void *arg,
+		     const struct http1_head *head); /* final answer (1xx skipped, 101 not) */
+	void (*body)(void *arg, struct view bytes);
+	void (*drained)(void *arg); /* request bytes may be written again; may be NULL */
+	/* 0 = the answer is complete; -errno with a sentence otherwise.  For 101 it is not called:
+	 * use http_call_upgrade() from `head`. */
+	void (*done)(void *arg, int result, const struct err *e);
+};
+
+struct http_target {
+	const char *ip; /* or NULL */
+	uint16_t port;
+	const char *unix_path; /* or NULL */
+	int fd;		       /* connected socket, taken; or -1 */
+	uint64_t connect_timeout_ms;
+	uint64_t idle_timeout_ms; /* no byte either way; 0 = none */
+};
+
+/* Connects in the background; what is written meanwhile is queued. */
+osb_must_check int http_call_new(struct loop *l, const struct http_target *target,
+				 const struct http_call_events *events, void *arg,
+				 struct http_call **ret, struct err *e);
+
+/* The request line and headers.  `length` -1 = chunked, 0 = no body. Host must be among the
+ * headers. `upgrade` sends Connection: Upgrade. */
+void http_call_begin(struct http_call *c, struct view method, struct view target,
+		     const struct http1_header *headers, size_t headers_n, int64_t length);
+bool http_call_write(struct http_call *c, struct view bytes); /* false: stop until `drained` */
+void http_call_end(struct http_call *c);
+
+void http_call_pause(struct http_call *c); /* no `body` while paused; the socket is not read */
+void http_call_resume(struct http_call *c);
+
+/* From `head` with status 101: the socket, now the caller's, and bytes read beyond the head. */
+int http_call_upgrade(struct http_call *c, struct buf *ret_rest);
+
+void http_call_free(struct http_call *c); /* accepts NULL; cuts it, no callback */
