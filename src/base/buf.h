@@ -28,7 +28,7 @@ void buf_done(struct buf *b); /* frees; the buffer may be used again */
 
 static inline struct view buf_view(const struct buf *b)
 {
-	return (struct view){b->mem + b->start, b->len};
+	return (struct view){b->mem ? b->mem + b->start : NULL, b->len};
 }
 
 osb_must_check int buf_append(struct buf *b, const void *p, size_t n);

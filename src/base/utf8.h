@@ -18,7 +18,7 @@ int utf8_next(struct view v, uint32_t *ret_char);
 
 bool utf8_valid(struct view v);
 
-/* Length of the longest prefix that is well-formed up to an incomplete last sequence. */
+/* Length of the longest prefix that consists of whole, well-formed sequences. */
 size_t utf8_valid_prefix(struct view v);
 
 /* How many bytes at the end of `v` begin a sequence that is still incomplete (0..3). */
