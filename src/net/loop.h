@@ -27,13 +27,19 @@ void loop_free(struct loop *l); /* accepts NULL; everything made on it must have
 /* Monotonic microseconds, read once per turn. */
 uint64_t loop_now_us(struct loop *l);
 
+/*
+ * HANGUP: the peer has gone for good, both ways, or the socket has failed; a peer that only
+ * stopped sending (a half-close) is no hangup.  It is told apart only while READ is not wanted:
+ * else it shows as READ, and reading tells.
+ */
 enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HANGUP = 4 };
 
-/* `events`: what the fd is ready for.  Level-triggered.  Errors show as READ|WRITE: the next call
- * tells. */
+/* `events`: which of the wanted ones the fd is ready for.  Level-triggered.  Errors show as
+ * everything that is wanted: the next call tells. */
 typedef void loop_fd_fn(void *arg, int fd, unsigned events);
 
-/* Watches `fd` (borrowed, must stay open until freed) for nothing at first. */
+/* Watches `fd` (borrowed, must stay open until freed, one watcher at a time) for nothing at first.
+ * The fd becomes non-blocking.  Not for regular files: -EPERM. */
 osb_must_check int loop_fd_new(struct loop *l, int fd, loop_fd_fn *fn, void *arg,
 			       struct loop_fd **ret, struct err *e);
 void loop_fd_want(struct loop_fd *w, unsigned events); /* 0 = nothing */
