@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/macro.h"
 #include "base/view.h"
 
 #define USERS_MAX_GROUPS 256
@@ -16,7 +17,9 @@
 struct users; /* a snapshot of both files */
 
 struct users *users_load(void); /* never NULL: missing files are empty */
-void users_free(struct users *u);
+struct users *users_load_files(const char *passwd_path, const char *group_path); /* the same */
+void users_free(struct users *u);						 /* accepts NULL */
+DEFINE_CLEANUP(struct users *, users_free)
 
 bool users_uid_of(const struct users *u, struct view name, uid_t *ret); /* a number names itself */
 bool users_gid_of(const struct users *u, struct view name, gid_t *ret);
