@@ -21,7 +21,8 @@ enum json_kind { JSON_NULL, JSON_BOOL, JSON_INT, JSON_REAL, JSON_STRING, JSON_AR
 
 enum json_flags { JSON_FIRST_VALUE = 1 };
 
-#define JSON_MAX_DEPTH 64
+#define JSON_MAX_DEPTH	64
+#define JSON_MAX_VALUES 262144 /* what one small text may cost in memory */
 
 /* On success the caller owns *ret.  -EINVAL with a sentence that names the position. */
 osb_must_check int json_parse(struct view text, enum json_flags flags, struct json **ret,
@@ -36,7 +37,7 @@ const char *json_kind_name(enum json_kind kind); /* "a string", "an object", ...
 const struct json *json_get(const struct json *v, const char *key);
 
 /* Plain readers: false when the value has another kind (or is NULL). */
-bool json_string(const struct json *v, struct view *ret); /* borrowed from v; may hold NULs */
+bool json_str(const struct json *v, struct view *ret); /* borrowed from v; may hold NULs */
 bool json_int(const struct json *v, int64_t *ret);
 bool json_number(const struct json *v, double *ret); /* integer or real */
 bool json_bool(const struct json *v, bool *ret);
@@ -51,7 +52,8 @@ bool json_next(const struct json *object, void **it, struct view *ret_key,
 
 /*
  * Field readers for request bodies.  An absent or null field leaves *ret untouched and returns 0
- * (1 when the field was there); a wrong kind is -EINVAL with a sentence that names the field.
+ * (1 when the field was there); a wrong kind is -EINVAL with a sentence that names the field, and
+ * so is a `v` that is no object.  A NULL `v` has no fields.  Strings with NULs are refused.
  */
 osb_must_check int json_field_string(const struct json *v, const char *key, struct view *ret,
 				     struct err *e);

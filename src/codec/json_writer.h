@@ -18,7 +18,7 @@ struct buf;
 struct json_writer {
 	struct buf *out;
 	int failed;	/* 0 or -E2BIG */
-	unsigned depth; /* open objects and arrays, at most 64 */
+	unsigned depth; /* open objects and arrays, at most 63 */
 	uint64_t first; /* bit d: nothing was written yet at depth d */
 	bool after_key;
 };
