@@ -177,9 +177,9 @@ char *buf_take_str(struct buf *b)
 {
 	char *text;
 
-	(void)buf_str(b);
 	compact(b);
 	text = mem_resize(b->mem, b->len + 1, 1);
+	text[b->len] = '\0';
 	buf_init(b, b->max);
 	return text;
 }
