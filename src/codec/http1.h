@@ -51,7 +51,12 @@ struct http1_head {
  */
 ssize_t http1_head_end(struct view in, size_t *scanned);
 
-/* `text` is exactly one head.  -EINVAL with a sentence; -E2BIG for too many headers. */
+/*
+ * `text` is exactly one head; after a failure *ret is undefined.  -E2BIG: too many headers (431).
+ * -EPROTONOSUPPORT: an HTTP version other than 1.0 and 1.1 (505).  -ENOTSUP: an unknown transfer
+ * coding (501).  Otherwise -EINVAL; always with a sentence.  A request target is well-formed by
+ * url_target_parse(), or "*" with OPTIONS.
+ */
 osb_must_check int http1_parse_request(struct view text, struct http1_head *ret, struct err *e);
 osb_must_check int http1_parse_response(struct view text, struct http1_head *ret, struct err *e);
 
@@ -61,7 +66,7 @@ bool http1_header(const struct http1_head *h, const char *name, struct view *ret
 /* Does a comma-separated list value contain `token` (any case)? */
 bool http1_list_has(struct view list, const char *token);
 
-/* Is this a legal field name / field value to send? */
+/* Is this a legal field name / field value to send?  A value has no white space around it. */
 bool http1_is_token(struct view v);
 bool http1_is_field_value(struct view v);
 

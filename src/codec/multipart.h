@@ -15,6 +15,9 @@
 
 struct err;
 
+#define MULTIPART_BOUNDARY_MAX 70 /* RFC 2046, 5.1.1 */
+
+/* The views are good until the part ends. */
 struct multipart_part {
 	struct view name;     /* of the form field; empty if absent */
 	struct view filename; /* empty if absent */
@@ -33,12 +36,17 @@ struct multipart;
 /* The boundary out of a Content-Type value; false if it is no multipart/form-data or malformed. */
 bool multipart_boundary(struct view content_type, struct view *ret);
 
+/* `boundary` is copied; NULL when it cannot be one.  `events` must live as long as the parser. */
 struct multipart *multipart_new(struct view boundary, const struct multipart_events *events,
 				void *arg);
-void multipart_free(struct multipart *m);
+void multipart_free(struct multipart *m); /* accepts NULL */
 DEFINE_CLEANUP(struct multipart *, multipart_free)
 
-/* Consumes all of `bytes`.  -EINVAL with a sentence on malformed input, or an event's own error. */
+/*
+ * Consumes all of `bytes`.  -EINVAL with a sentence on malformed input, -E2BIG when a part's
+ * headers are too long, or an event's own error (which fills `e` itself, if anyone).  A failure is
+ * final.
+ */
 osb_must_check int multipart_feed(struct multipart *m, struct view bytes, struct err *e);
 
 /* True once the closing delimiter was seen. */

@@ -28,6 +28,9 @@ enum ws_close {
 	WS_CLOSE_INTERNAL = 1011,
 };
 
+#define WS_HEADER_MAX 14 /* bytes of the longest frame header */
+#define WS_KEY_LEN    24 /* characters of a Sec-WebSocket-Key */
+
 struct ws_frame {
 	bool fin;
 	enum ws_opcode opcode;
@@ -52,7 +55,7 @@ void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t offset);
 osb_must_check int ws_frame_format(struct buf *out, bool fin, enum ws_opcode opcode,
 				   uint64_t length, const unsigned char *mask);
 
-/* Sec-WebSocket-Accept for a key: 28 characters and a NUL. */
+/* Sec-WebSocket-Accept for a (valid) key: 28 characters and a NUL. */
 void ws_accept_key(struct view key, char ret[29]);
 
 /* Is `key` 16 bytes in base64? */
@@ -60,3 +63,9 @@ bool ws_key_valid(struct view key);
 
 /* May this code be sent in a close frame? */
 bool ws_close_code_valid(unsigned code);
+
+/*
+ * Splits a close frame's payload: an empty one is 1005 without a reason.  False when it is one byte
+ * long or names a code that may not be sent.  Whether the reason is UTF-8 is the caller's check.
+ */
+bool ws_close_parse(struct view payload, unsigned *ret_code, struct view *ret_reason);
