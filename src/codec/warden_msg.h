@@ -1,0 +1,117 @@
+/*
+ * codec/warden_msg.h - what the server and the warden say to each other.
+ *
+ * One message is one SOCK_SEQPACKET datagram of a fixed layout per kind (little-endian, no
+ * pointers), plus at most two file descriptors.  Both ends run on one machine, but neither trusts
+ * the other's lengths: warden_msg_parse() accepts a datagram only if its kind, its size and every
+ * string in it are right.
+ *
+ * Requests carry a `serial` that the answer repeats.  Events carry serial 0.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "base/view.h"
+
+struct err;
+
+#define WARDEN_MAGIC	 0x5357534fu /* "OSWS" */
+#define WARDEN_ID_LEN	 36	     /* a UUID */
+#define WARDEN_IMAGE_MAX 128
+#define WARDEN_TEXT_MAX	 252
+
+enum warden_kind {
+	/* server to warden */
+	WARDEN_CREATE = 1, /* fds: [0] start file (memfd with JSON, read by execd alone) */
+	WARDEN_KILL, /* ends everything in the sandbox, removes its cgroups, network and files */
+	WARDEN_FREEZE,
+	WARDEN_THAW,
+	WARDEN_STATS,
+	WARDEN_CONNECT,	 /* the answer carries a connected stream socket to 127.0.0.1:port inside */
+	WARDEN_ADOPT,	 /* id, pid, start time of a sandbox that ran before: watch it again */
+	WARDEN_LIST_END, /* all ADOPTs were sent: whatever else is on disk or in the kernel is
+			    removed */
+	WARDEN_LIMITS,	 /* changes cpu, memory, pids of a running sandbox */
+	/* warden to server */
+	WARDEN_HELLO = 64, /* capabilities; the first message after the warden started */
+	WARDEN_OK,	   /* answer: done (create: pid, start time) */
+	WARDEN_FAILED,	   /* answer: -errno and a sentence */
+	WARDEN_STATS_OK,
+	WARDEN_EXITED, /* event: id, wait status (or -1 when unknown), oom flag */
+	WARDEN_OOM,    /* event: id, something inside was killed for memory */
+};
+
+enum warden_network { WARDEN_NET_NONE, WARDEN_NET_NAT };
+
+struct warden_limits {
+	uint64_t memory_bytes;	   /* 0 = none */
+	uint64_t cpu_milli;	   /* thousandths of a core; 0 = none */
+	uint64_t cpu_weight_milli; /* requests.cpu: share when the host is busy; 0 = default */
+	uint64_t memory_low_bytes; /* requests.memory: protected; 0 = none */
+	uint64_t pids;		   /* never 0 */
+};
+
+struct warden_msg {
+	uint32_t magic;
+	uint16_t kind;
+	uint16_t size; /* of the whole message */
+	uint64_t serial;
+	char id[40]; /* NUL-terminated sandbox id; empty in HELLO and LIST_END */
+	union {
+		struct {
+			struct warden_limits limits;
+			uint32_t network;	      /* enum warden_network */
+			char image[WARDEN_IMAGE_MAX]; /* "host", later a layer-chain id;
+							 NUL-terminated */
+			char hostname[64];
+		} create;
+		struct warden_limits limits;
+		struct {
+			uint32_t port;
+		} connect;
+		struct {
+			int32_t pid;
+			uint32_t pad;
+			uint64_t start_time; /* field 22 of /proc/PID/stat */
+		} process;		     /* ADOPT, and OK of CREATE */
+		struct {
+			int32_t status;
+			uint32_t oom;
+		} exited;
+		struct {
+			uint64_t cpu_usec, memory_bytes, memory_peak_bytes, memory_limit_bytes,
+				pids, oom_kills;
+		} stats;
+		struct {
+			int32_t code; /* -errno */
+			char text[WARDEN_TEXT_MAX];
+		} failed;
+		struct {
+			uint32_t capabilities;	       /* enum warden_capability bits */
+			char missing[WARDEN_TEXT_MAX]; /* what is not guaranteed on this host, in
+							  words */
+		} hello;
+	};
+};
+
+enum warden_capability {
+	WARDEN_CAN_NAT = 1,
+	WARDEN_CAN_MEMORY = 2,
+	WARDEN_CAN_CPU = 4,
+	WARDEN_CAN_PIDS = 8,
+	WARDEN_CAN_FREEZE = 16,
+	WARDEN_CAN_CGROUP2 = 32,
+};
+
+/* Prepares a message of `kind`: zeroed, with magic and size. */
+void warden_msg_init(struct warden_msg *m, enum warden_kind kind, uint64_t serial, const char *id);
+
+/* Copies a datagram into *ret if it is well-formed; -EPROTO with a sentence otherwise. */
+osb_must_check int warden_msg_parse(struct view datagram, struct warden_msg *ret, struct err *e);
+
+/* The bytes to send. */
+struct view warden_msg_view(const struct warden_msg *m);

@@ -1,0 +1,39 @@
+/*
+ * sys/mountfd.h - mounts as file descriptors: made detached, shaped, then attached.
+ *
+ * Until it is attached a mount is visible to nobody; a failure leaves nothing behind but a closed
+ * fd.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+
+struct err;
+
+/* Attributes of a mount, as mount_setattr(2) has them. */
+enum mountfd_attr {
+	MOUNTFD_RDONLY = 1,
+	MOUNTFD_NOSUID = 2,
+	MOUNTFD_NODEV = 4,
+	MOUNTFD_NOEXEC = 8,
+};
+
+/* One option of a new filesystem; a NULL value makes it a flag. */
+struct mountfd_option {
+	const char *key, *value;
+};
+
+/* A detached copy of the mount that shows `path`: its root is that directory or file. */
+osb_must_check int mountfd_clone(int dirfd, const char *path, int *ret, struct err *e);
+
+/* A new filesystem; `options` may be NULL. */
+osb_must_check int mountfd_new(const char *type, const struct mountfd_option *options,
+			       size_t options_n, unsigned attrs, int *ret, struct err *e);
+
+/* Sets attributes; `userns_fd` >= 0 also maps the ids of a detached copy to that user namespace. */
+osb_must_check int mountfd_shape(int mount_fd, unsigned attrs, int userns_fd, struct err *e);
+
+osb_must_check int mountfd_attach(int mount_fd, int dirfd, const char *path, struct err *e);

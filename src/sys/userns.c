@@ -1,0 +1,94 @@
+/*
+ * sys/userns.c - makes a user namespace with the help of a child that only waits.
+ *
+ * A namespace lives as long as a process or an fd is in it: the child goes once its fd was opened.
+ */
+#include "sys/userns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+static int write_map(pid_t pid, const char *name, uint32_t base, uint32_t count, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	char path[48], text[48];
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "open %s: %m", path);
+	n = snprintf(text, sizeof(text), "0 %" PRIu32 " %" PRIu32 "\n", base, count);
+	if (write(fd, text, (size_t)n) < 0)
+		return err_set(e, -errno, "write %s: %m", path);
+	return 0;
+}
+
+static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+{
+	char path[48];
+	int fd, r;
+
+	r = write_map(pid, "uid_map", base, count, e);
+	if (r == 0)
+		r = write_map(pid, "gid_map", base, count, e);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "open %s: %m", path);
+	*ret_fd = fd;
+	return 0;
+}
+
+int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+{
+	struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+	int ends[2], r;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, -errno, "pipe: %m");
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0) {
+		char c;
+
+		close(ends[1]);
+		_exit(read(ends[0], &c, 1) < 0);
+	}
+	if (pid < 0) {
+		r = err_set(e, -errno, "clone a user namespace: %m");
+	} else {
+		r = map_and_open(pid, base, count, ret_fd, e);
+	}
+	close(ends[0]);
+	close(ends[1]);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, __WALL); /* it ends when the pipe does */
+	return r;
+}
+
+int userns_enter(int fd, struct err *e)
+{
+	if (setgroups(0, NULL) < 0)
+		return err_set(e, -errno, "setgroups: %m");
+	if (setns(fd, CLONE_NEWUSER) < 0)
+		return err_set(e, -errno, "enter the user namespace: %m");
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		return err_set(e, -errno, "become root of the user namespace: %m");
+	return 0;
+}
