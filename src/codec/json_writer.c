@@ -76,7 +76,7 @@ static int escape_one(struct buf *out, struct view text)
 		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 	unsigned char b = (unsigned char)text.p[0];
 	uint32_t c;
-	char esc[8];
+	char esc[6] = {'\\', 'u', '0', '0'};
 	int n, r;
 
 	if (b >= 0x80) {
@@ -86,11 +86,12 @@ static int escape_one(struct buf *out, struct view text)
 		return r < 0 ? r : n < 0 ? -n : (int)text.len;
 	}
 	if (b >= 0x20 || short_form[b]) {
-		esc[0] = '\\';
 		esc[1] = b >= 0x20 ? (char)b : short_form[b];
 		n = 2;
 	} else {
-		n = snprintf(esc, sizeof(esc), "\\u%04x", b);
+		esc[4] = (char)('0' + (b >> 4));
+		esc[5] = "0123456789abcdef"[b & 15];
+		n = 6;
 	}
 	r = buf_append(out, esc, (size_t)n);
 	return r < 0 ? r : 1;
