@@ -1,0 +1,47 @@
+# The front door: short names for what meson, ninja and the scripts in tools/ do.
+
+FUZZ_SECONDS ?= 60
+EXECD_PORT ?= 44772
+
+.PHONY: help deps build check lint fmt fuzz bench run-execd clean
+
+help:
+	@echo 'make deps       install what is missing from the Debian packages'
+	@echo 'make build      build the programs into build/ (release)'
+	@echo 'make check      build in every way, then run all tests and checks'
+	@echo 'make lint       format, layer, style, API and clang-tidy checks alone'
+	@echo 'make fmt        format all C files in place'
+	@echo 'make fuzz       fuzz each target for FUZZ_SECONDS (default $(FUZZ_SECONDS))'
+	@echo 'make bench      measure execd (release build) and print the table'
+	@echo 'make run-execd  start build/execd on 127.0.0.1:$(EXECD_PORT)'
+	@echo 'make clean      remove all build directories'
+
+deps:
+	@tools/deps.sh all
+
+build:
+	@tools/deps.sh build
+	@tools/build.sh
+
+check:
+	@tools/check.sh
+
+lint:
+	@tools/deps.sh all
+	@tools/lint.sh
+
+fmt:
+	@tools/format.sh
+
+fuzz:
+	@tools/deps.sh all
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+bench: build
+	@python3 bench/execd.py
+
+run-execd: build
+	@tools/run_execd.sh $(EXECD_PORT)
+
+clean:
+	rm -rf build build-check build-fuzz .cache

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the programs in release mode; they end up stripped at build/<program>.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ ! -f build/build.ninja ]; then
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	if ! meson setup build --buildtype=release -Dtests=false >"$log" 2>&1; then
+		cat "$log" >&2
+		exit 1
+	fi
+fi
+ninja -C build
+for program in execd; do
+	made=build/src/$program/$program
+	if [ "$made" -nt "build/$program" ]; then
+		strip -o "build/$program.new" "$made"
+		mv "build/$program.new" "build/$program"
+	fi
+	echo "build/$program: $(stat -c %s "build/$program") bytes"
+done

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Everything that must hold before code lands: builds without warnings, lint, unit, fuzz-corpus
+# and fault tests, component tests; the tests also under ASan and UBSan; nothing left behind.
+# Logs are in build-check/logs.  The last line is `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+out=$PWD/build-check
+logs=$out/logs
+python=/usr/bin/python3
+passed=0 failed=0 remarks=()
+started=$SECONDS
+
+mkdir -p "$logs"
+rm -rf "${logs:?}"/*
+
+# Of its own, so that what tests leave there is known to be theirs; short, for unix sockets.
+TMPDIR=$(mktemp -d /tmp/osb.XXXXXX) || exit 1
+export TMPDIR
+tidy_pid=
+finish() {
+	[ -n "$tidy_pid" ] && kill -- "-$tidy_pid" 2>/dev/null
+	rm -rf "$TMPDIR"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1:abort_on_error=0:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export LSAN_OPTIONS=print_suppressions=0
+
+# note NAME PASSED FAILED SECONDS: one progress line; on failure the end of the log.
+note() {
+	local name=$1 ok=$2 bad=$3 took=$4 verdict=ok
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	[ "$bad" -eq 0 ] || verdict=FAILED
+	printf '%-26s %-7s %4d passed %3d failed  %4d s\n' "$name" "$verdict" "$ok" "$bad" "$took"
+	[ "$bad" -eq 0 ] || tail -n "${TAIL_LINES:-60}" "$logs/$name.log" | sed 's/^/    /'
+}
+
+# stage NAME COMMAND...: one thing that holds or does not.
+stage() {
+	local name=$1 t=$SECONDS
+	shift
+	if "$@" >"$logs/$name.log" 2>&1 </dev/null; then
+		note "$name" 1 0 $((SECONDS - t))
+	else
+		note "$name" 0 1 $((SECONDS - t))
+		return 1
+	fi
+}
+
+with_ccache() {
+	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi
+}
+
+# build DIR COMPILER OPTIONS...: configures once, then compiles everything with -Werror.
+build() {
+	local dir=$out/$1 cc
+	cc=$(with_ccache "$2")
+	shift 2
+	[ -f "$dir/build.ninja" ] || CC=$cc meson setup "$dir" . -Dwerror=true "$@" || return 1
+	ninja -C "$dir"
+}
+
+# No warning may hide in a link step either: -Werror does not reach the linker.
+build_release() {
+	build gcc gcc --buildtype=release | tee "$out/gcc.out" || return 1
+	[ "${PIPESTATUS[0]}" -eq 0 ] || return 1
+	if grep -i 'warning:' "$out/gcc.out"; then
+		return 1
+	fi
+	strip -o "$out/execd" "$out/gcc/src/execd/execd"
+}
+
+# watched NAME COMMAND...: runs it and remembers what it leaves behind.
+watched() {
+	local name=$1
+	shift
+	"$python" tools/check_leftovers.py "$out/leftovers.$name" "$@"
+}
+
+# meson_tests NAME DIR: every test program of a build directory.
+meson_tests() {
+	local name=$1 dir=$out/$2 t=$SECONDS code=0 ok bad
+	[ -f "$dir/build.ninja" ] || return 0
+	watched "$name" meson test -C "$dir" --no-rebuild --print-errorlogs -t 3 \
+		>"$logs/$name.log" 2>&1 </dev/null || code=$?
+	ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$logs/$name.log")
+	bad=$(sed -n 's/^\(Fail\|Timeout\|Unexpected Pass\): *\([0-9]*\).*/\2/p' "$logs/$name.log" |
+		awk '{n += $1} END {print n + 0}')
+	[ $code -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+	note "$name" "${ok:-0}" "$bad" $((SECONDS - t))
+}
+
+# component_tests NAME BINARY: the whole program, through its sockets.
+component_tests() {
+	local name=$1 t=$SECONDS ok=0 bad=1 line
+	if [ ! -x "$2" ]; then
+		echo "$2 was not built" >"$logs/$name.log"
+		note "$name" 0 1 0
+		return
+	fi
+	rm -f "$out/$name/summary"
+	EXECD=$2 watched "$name" "$python" tools/component.py "$out/$name" \
+		>"$logs/$name.log" 2>&1 </dev/null
+	[ -f "$out/$name/summary" ] && read -r ok bad <"$out/$name/summary"
+	note "$name" "$ok" "$bad" $((SECONDS - t))
+	while read -r line; do
+		remarks+=("$line ($name)")
+	done < <(tail -n +2 "$out/$name/summary" 2>/dev/null)
+}
+
+no_leftovers() {
+	if grep -H . "$out"/leftovers.*; then
+		return 1
+	fi
+}
+
+tidy_in_background() {
+	rm -f "$out/tidy.code"
+	# Its own process group, and polite: tests have the right of way.
+	setsid bash -c "nice -n 15 $python tools/tidy.py >'$logs/clang-tidy.log' 2>&1 </dev/null
+		echo \$? >'$out/tidy.code'" &
+	tidy_pid=$!
+	tidy_started=$SECONDS
+}
+
+wait_for_tidy() {
+	wait "$tidy_pid"
+	tidy_pid=
+	if [ "$(cat "$out/tidy.code" 2>/dev/null)" = 0 ]; then
+		note clang-tidy 1 0 $((SECONDS - tidy_started))
+	else
+		note clang-tidy 0 1 $((SECONDS - tidy_started))
+	fi
+}
+
+rm -f "$out"/leftovers.*
+stage deps tools/deps.sh all
+[ -x "$python" ] || python=python3
+export PATH=/usr/bin:$PATH PYTHONDONTWRITEBYTECODE=1
+
+stage build-gcc build_release
+stage build-clang build clang clang --buildtype=release
+stage build-sanitized build sanitized clang --buildtype=debugoptimized \
+	-Db_sanitize=address,undefined -Db_lundef=false
+
+tidy_in_background
+stage format tools/format.sh --check
+stage layers "$python" tools/check_layers.py
+stage style "$python" tools/check_style.py
+[ ! -f tools/check_api.py ] || stage api "$python" tools/check_api.py
+
+meson_tests unit-release gcc
+meson_tests unit-sanitized sanitized
+component_tests component-release "$out/execd"
+component_tests component-sanitized "$out/sanitized/src/execd/execd"
+wait_for_tidy
+stage leftovers no_leftovers
+
+echo
+for remark in "${remarks[@]}"; do
+	echo "$remark"
+done
+echo "took $((SECONDS - started)) s; logs are in build-check/logs"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Everything that judges the source without running it.  LINT_FAST=1 leaves clang-tidy out.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=0
+run() {
+	local name=$1
+	shift
+	if "$@"; then
+		echo "lint: $name ok"
+	else
+		echo "lint: $name FAILED"
+		failed=1
+	fi
+}
+
+run format tools/format.sh --check
+run layers python3 tools/check_layers.py
+run style python3 tools/check_style.py
+[ -f tools/check_api.py ] && run api python3 tools/check_api.py
+[ -n "${LINT_FAST:-}" ] || run clang-tidy python3 tools/tidy.py
+exit $failed
