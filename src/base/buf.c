@@ -28,7 +28,7 @@ void buf_done(struct buf *b)
 
 static void compact(struct buf *b)
 {
-	if (b->start == 0)
+	if (!b->mem || b->start == 0)
 		return;
 	memmove(b->mem, b->mem + b->start, b->len);
 	b->start = 0;

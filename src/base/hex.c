@@ -36,8 +36,11 @@ bool hex_parse(struct view text, void *ret, size_t n)
 	for (size_t i = 0; i < text.len; i++)
 		if (hex_digit(text.p[i]) < 0)
 			return false;
-	for (size_t i = 0; i < n; i++)
-		out[i] = (unsigned char)(hex_digit(text.p[2 * i]) << 4 |
-					 hex_digit(text.p[2 * i + 1]));
+	for (size_t i = 0; i < n; i++) {
+		unsigned high = (unsigned)hex_digit(text.p[2 * i]);
+		unsigned low = (unsigned)hex_digit(text.p[2 * i + 1]);
+
+		out[i] = (unsigned char)(high << 4 | low);
+	}
 	return true;
 }
