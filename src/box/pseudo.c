@@ -1,0 +1,232 @@
+/*
+ * box/pseudo.c - /proc, /sys and /dev of a sandbox: new instances, masked, with only the harmless
+ * nodes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "box/cgroup.h"
+#include "box/rootfs.h"
+#include "box/setup.h"
+#include "sys/mountfd.h"
+
+/* Shown, but not writable even to a process that kept some right. */
+static const char *const read_only[] = {
+	"proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger",
+};
+
+/* Not shown: they tell of the host, or have been holes. */
+static const char *const masked[] = {
+	"proc/acpi",
+	"proc/asound",
+	"proc/cmdline",
+	"proc/config.gz",
+	"proc/interrupts",
+	"proc/kallsyms",
+	"proc/kcore",
+	"proc/key-users",
+	"proc/keys",
+	"proc/kmsg",
+	"proc/kpagecgroup",
+	"proc/kpagecount",
+	"proc/kpageflags",
+	"proc/latency_stats",
+	"proc/modules",
+	"proc/mtrr",
+	"proc/pressure",
+	"proc/sched_debug",
+	"proc/schedstat",
+	"proc/scsi",
+	"proc/slabinfo",
+	"proc/timer_list",
+	"proc/timer_stats",
+	"proc/vmallocinfo",
+	"sys/block",
+	"sys/bus",
+	"sys/class",
+	"sys/dev",
+	"sys/devices/virtual/powercap",
+	"sys/firmware",
+	"sys/fs/bpf",
+	"sys/fs/pstore",
+	"sys/fs/selinux",
+	"sys/hypervisor",
+	"sys/kernel",
+	"sys/module",
+	"sys/power",
+};
+
+/* One empty read-only directory and one empty file stand in for everything hidden.  They lie on
+ * "dev" until the real /dev is mounted: copies can be made of an attached mount on every kernel, of
+ * a detached one not. */
+#define BLANK_DIR  "dev"
+#define BLANK_FILE "dev/.blank"
+
+static int mount_new(const char *type, const struct mountfd_option *o, size_t n, unsigned attrs,
+		     const char *where, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	int r = mountfd_new(type, o, n, attrs, &fd, e);
+
+	return r < 0 ? r : mountfd_attach(fd, AT_FDCWD, where, e);
+}
+
+static int mount_blank(struct err *e)
+{
+	struct mountfd_option o[] = {{"mode", "0555"}, {"size", "4k"}};
+	osb_cleanup(fd_closep) int file = -1;
+	int r = mount_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOEXEC | MOUNTFD_NODEV | MOUNTFD_NOSUID,
+			  BLANK_DIR, e);
+
+	if (r < 0)
+		return r;
+	file = open(BLANK_FILE, O_CREAT | O_RDONLY | O_CLOEXEC, 0444);
+	if (file < 0)
+		return err_set(e, -errno, "make an empty file: %m");
+	return 0;
+}
+
+/* A read-only copy of the mount that shows `from`, put over `path`. */
+static int cover(const char *from, const char *path, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	int r = mountfd_clone(AT_FDCWD, from, &fd, e);
+
+	if (r == 0)
+		r = mountfd_shape(fd,
+				  MOUNTFD_RDONLY | MOUNTFD_NOEXEC | MOUNTFD_NODEV | MOUNTFD_NOSUID,
+				  -1, e);
+	if (r == 0)
+		r = mountfd_attach(fd, AT_FDCWD, path, e);
+	return r < 0 ? err_ctx(e, "cover /%s", path) : 0;
+}
+
+static int hide_below(const char *top, struct err *e)
+{
+	size_t len = strlen(top);
+
+	for (size_t i = 0; i < ARRAY_LEN(masked); i++) {
+		struct stat st;
+		int r;
+
+		/* A kernel without that file has nothing to hide. */
+		if (strncmp(masked[i], top, len) != 0 || lstat(masked[i], &st) < 0)
+			continue;
+		r = cover(S_ISDIR(st.st_mode) ? BLANK_DIR : BLANK_FILE, masked[i], e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int rootfs_mount_proc(const struct setup *s, struct err *e)
+{
+	int r = mount_new("proc", NULL, 0, MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC, "proc",
+			  e);
+
+	(void)s;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(read_only); i++)
+		if (access(read_only[i], F_OK) == 0)
+			r = cover(read_only[i], read_only[i], e);
+	if (r == 0)
+		r = mount_blank(e);
+	return r < 0 ? r : hide_below("proc/", e);
+}
+
+/* The sandbox's own numbers, read-only: one mount on v2, one per controller on v1. */
+static int mount_cgroups(const struct setup *s, struct err *e)
+{
+	unsigned attrs = MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC;
+	struct mountfd_option o[] = {{"mode", "0755"}, {"size", "64k"}};
+	char where[64];
+	int r;
+
+	if (!s->cgroup_v1)
+		return mount_new("cgroup2", NULL, 0, attrs, "sys/fs/cgroup", e);
+	r = mount_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC,
+		      "sys/fs/cgroup", e);
+	for (size_t i = 0; r == 0 && s->cgroup_v1[i]; i++) {
+		struct mountfd_option controller = {s->cgroup_v1[i], NULL};
+
+		snprintf(where, sizeof(where), "sys/fs/cgroup/%s", s->cgroup_v1[i]);
+		if (mkdir(where, 0755) < 0)
+			return err_set(e, -errno, "mkdir %s: %m", where);
+		r = mount_new("cgroup", &controller, 1, attrs, where, e);
+	}
+	return r;
+}
+
+int rootfs_mount_sys(const struct setup *s, struct err *e)
+{
+	unsigned attrs = MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC;
+	int r = mount_new("sysfs", NULL, 0, attrs, "sys", e);
+
+	if (r == 0)
+		r = hide_below("sys/", e);
+	return r < 0 ? r : mount_cgroups(s, e);
+}
+
+static int make_nodes(const struct setup *s, struct err *e)
+{
+	static const struct {
+		const char *path;
+		unsigned major, minor;
+	} nodes[] = {
+		{"dev/null", 1, 3},   {"dev/zero", 1, 5},    {"dev/full", 1, 7},
+		{"dev/random", 1, 8}, {"dev/urandom", 1, 9}, {"dev/tty", 5, 0},
+	};
+	static const char *const links[][2] = {
+		{"/proc/self/fd", "dev/fd"},	   {"/proc/self/fd/0", "dev/stdin"},
+		{"/proc/self/fd/1", "dev/stdout"}, {"/proc/self/fd/2", "dev/stderr"},
+		{"pts/ptmx", "dev/ptmx"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		if (mknod(nodes[i].path, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
+			    0 ||
+		    chmod(nodes[i].path, 0666) < 0 ||
+		    chown(nodes[i].path, s->id_base, s->id_base) < 0)
+			return err_set(e, -errno, "make /%s: %m", nodes[i].path);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		if (symlink(links[i][0], links[i][1]) < 0)
+			return err_set(e, -errno, "link /%s: %m", links[i][1]);
+	return 0;
+}
+
+int rootfs_mount_dev(const struct setup *s, struct err *e)
+{
+	char id[16], tty[16];
+	struct mountfd_option dev[] = {{"mode", "0755"}, {"size", "64k"}, {"uid", id}, {"gid", id}};
+	struct mountfd_option shm[] = {{"mode", "1777"}, {"size", "64m"}, {"uid", id}, {"gid", id}};
+	struct mountfd_option pts[] = {
+		{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", tty}};
+	unsigned quiet = MOUNTFD_NOSUID | MOUNTFD_NOEXEC;
+	int r;
+
+	if (umount2(BLANK_DIR, MNT_DETACH) < 0)
+		return err_set(e, -errno, "take the blank away: %m");
+	snprintf(id, sizeof(id), "%u", s->id_base);
+	snprintf(tty, sizeof(tty), "%u", s->id_base + 5);
+	r = mount_new("tmpfs", dev, ARRAY_LEN(dev), quiet, "dev", e);
+	if (r == 0)
+		r = make_nodes(s, e);
+	if (r == 0 && (mkdir("dev/pts", 0755) < 0 || mkdir("dev/shm", 01777) < 0 ||
+		       mkdir("dev/mqueue", 01777) < 0))
+		r = err_set(e, -errno, "mkdir below /dev: %m");
+	if (r == 0)
+		r = mount_new("devpts", pts, ARRAY_LEN(pts), quiet, "dev/pts", e);
+	if (r == 0)
+		r = mount_new("tmpfs", shm, ARRAY_LEN(shm), quiet | MOUNTFD_NODEV, "dev/shm", e);
+	if (r == 0)
+		r = mount_new("mqueue", NULL, 0, quiet | MOUNTFD_NODEV, "dev/mqueue", e);
+	return r;
+}

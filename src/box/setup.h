@@ -1,0 +1,39 @@
+/*
+ * box/setup.h - from a freshly cloned process to a contained execd: the order of steps is the
+ * security argument.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/macro.h"
+
+struct cgroup;
+struct err;
+struct filter;
+
+/* Everything the child needs, prepared before it is cloned.  All borrowed. */
+struct setup {
+	const char *new_root; /* an empty directory of ours where the root is put together */
+	const char *image;    /* directory of the image's root */
+	const char *usr;      /* the host's /usr for the host image, or NULL */
+	const char *box_dir;  /* holds upper, work, usr-upper, usr-work */
+	int userns_fd;
+	uint32_t id_base; /* first host id of the sandbox */
+	int netns_fd;
+	const struct cgroup *cgroup;
+	const char *const
+		*cgroup_v1; /* controllers to show inside on v1, NULL-terminated; NULL = v2 */
+	const struct filter *filter;
+	int exec_fd;	/* execd: sealed memfd */
+	const int *fds; /* become 3, 4, ... of execd */
+	size_t fds_n;
+	char *const *argv, *const *env;
+};
+
+/* Clones the process and returns when execd was executed, or with the step that failed. */
+osb_must_check int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd,
+			       struct err *e);
