@@ -27,15 +27,17 @@ struct http_call_events {
 	/* 0 = the answer is complete; -errno with a sentence otherwise.  For 101 it is not called:
 	 * use http_call_upgrade() from `head`. */
 	void (*done)(void *arg, int result, const struct err *e);
+	/* A 100 (Continue) or another interim answer came; may be NULL. */
+	void (*interim)(void *arg, int status);
 };
 
 struct http_target {
 	const char *ip; /* or NULL */
 	uint16_t port;
-	const char *unix_path; /* or NULL */
-	int fd;		       /* connected socket, taken; or -1 */
-	uint64_t connect_timeout_ms;
-	uint64_t idle_timeout_ms; /* no byte either way; 0 = none */
+	const char *unix_path;	     /* or NULL */
+	int fd;			     /* connected socket, taken; or -1 */
+	uint64_t connect_timeout_ms; /* 0 = none */
+	uint64_t idle_timeout_ms;    /* no byte either way; 0 = none */
 };
 
 /* Connects in the background; what is written meanwhile is queued. */
@@ -43,8 +45,11 @@ osb_must_check int http_call_new(struct loop *l, const struct http_target *targe
 				 const struct http_call_events *events, void *arg,
 				 struct http_call **ret, struct err *e);
 
-/* The request line and headers.  `length` -1 = chunked, 0 = no body. Host must be among the
- * headers. `upgrade` sends Connection: Upgrade. */
+/*
+ * The request line and headers.  `length` -1 = chunked, 0 = no body.  Host must be among the
+ * headers; Connection, Content-Length and Transfer-Encoding must not: they follow from `length`
+ * and from an Upgrade header.  Illegal bytes make the call fail.
+ */
 void http_call_begin(struct http_call *c, struct view method, struct view target,
 		     const struct http1_header *headers, size_t headers_n, int64_t length);
 bool http_call_write(struct http_call *c, struct view bytes); /* false: stop until `drained` */
@@ -53,7 +58,8 @@ void http_call_end(struct http_call *c);
 void http_call_pause(struct http_call *c); /* no `body` while paused; the socket is not read */
 void http_call_resume(struct http_call *c);
 
-/* From `head` with status 101: the socket, now the caller's, and bytes read beyond the head. */
+/* From `head` with status 101: the socket, now the caller's, and bytes read beyond the head (a
+ * buffer that the caller ends).  No callback follows. */
 int http_call_upgrade(struct http_call *c, struct buf *ret_rest);
 
 void http_call_free(struct http_call *c); /* accepts NULL; cuts it, no callback */

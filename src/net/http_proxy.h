@@ -2,13 +2,15 @@
  * net/http_proxy.h - answers an exchange with what another server says: HTTP, streams, WebSocket.
  *
  * Bodies are streamed both ways with back-pressure; a 101 becomes a relay.  Hop-by-hop headers and
- * those named in Connection are not forwarded.
+ * those named in Connection are not forwarded.  An answer that breaks off is broken off towards the
+ * client too.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/list.h"
 #include "base/macro.h"
 #include "base/view.h"
 #include "codec/http1.h"
@@ -16,6 +18,14 @@
 
 struct http_exchange;
 struct loop;
+
+/* The exchanges and relays under way, so that their owner can end them. */
+struct http_proxies {
+	struct list members;
+};
+
+void http_proxies_init(struct http_proxies *all);
+void http_proxies_done(struct http_proxies *all); /* cuts them; before the server is freed */
 
 struct http_proxy_options {
 	struct http_target target;
@@ -29,4 +39,5 @@ struct http_proxy_options {
 };
 
 /* Takes the exchange over until it is answered.  Views are copied as needed. */
-void http_proxy(struct loop *l, struct http_exchange *x, const struct http_proxy_options *o);
+void http_proxy(struct loop *l, struct http_proxies *all, struct http_exchange *x,
+		const struct http_proxy_options *o);

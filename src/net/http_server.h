@@ -123,6 +123,10 @@ void http_reply_begin(struct http_exchange *x, int status, int64_t length);
 bool http_reply_write(struct http_exchange *x, struct view bytes);
 void http_reply_end(struct http_exchange *x);
 
+/* Breaks the answer off: what was queued still leaves, then the connection is closed without the
+ * end of the body, so that the client sees that it is incomplete.  The exchange is over. */
+void http_reply_cut(struct http_exchange *x);
+
 typedef void http_drained_fn(struct http_exchange *x, void *arg);
 void http_on_drained(struct http_exchange *x, http_drained_fn *fn, void *arg);
 

@@ -1,0 +1,586 @@
+/*
+ * net/http_client.c - one request, one connection, one answer.
+ *
+ * The other end is not trusted: heads are parsed as strictly as requests, interim answers are
+ * counted, and a body that ends before its length is an error.  No callback is made from inside
+ * a function of this file that the owner calls; what must be told then is told by `task`.
+ */
+#include "net/http_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "codec/chunked.h"
+#include "net/connect.h"
+#include "net/http_request.h"
+#include "net/loop.h"
+#include "net/sendq.h"
+
+#define HEAD_MAX    (64 * 1024)
+#define READ_BYTES  (64 * 1024)
+#define QUEUE_HIGH  (256 * 1024)
+#define QUEUE_MAX   (64 * 1024 * 1024)
+#define READ_ROUNDS 8  /* per wake-up: a fast server must not starve the others */
+#define INTERIM_MAX 16 /* 1xx answers before the final one */
+
+enum call_state { CALL_CONNECTING, CALL_HEAD, CALL_BODY, CALL_OVER };
+
+enum body_kind { BODY_NONE, BODY_SIZED, BODY_CHUNKED, BODY_TO_EOF };
+
+struct http_call {
+	struct loop *loop;
+	const struct http_call_events *events;
+	void *arg;
+	enum call_state state;
+	int fd;
+	struct loop_fd *watch;
+	struct connect *connect;
+	struct loop_timer *timer; /* idle timeout */
+	struct loop_task *task;
+	uint64_t idle_us;
+	uint64_t last_us; /* when bytes moved */
+	bool paused;
+	bool busy;  /* one of our loop callbacks runs: memory is kept until it returns */
+	bool freed; /* by the owner, meanwhile */
+	struct err failure;
+
+	/* request */
+	struct sendq out;
+	bool is_head;
+	bool upgrades;
+	bool chunks;
+	bool write_broken; /* the server reads no more; its answer may still come */
+	bool over_mark;
+	uint64_t request_left;
+
+	/* answer */
+	struct buf in;
+	size_t scanned;
+	size_t head_len; /* of the head being told */
+	unsigned interim_n;
+	enum body_kind body;
+	uint64_t left;
+	struct chunked chunked;
+};
+
+static void update_wants(struct http_call *c)
+{
+	unsigned want = 0;
+
+	if (!c->watch)
+		return;
+	if (c->state != CALL_OVER)
+		want = (c->paused ? 0 : LOOP_READ) | (sendq_len(&c->out) ? LOOP_WRITE : 0);
+	loop_fd_want(c->watch, want);
+}
+
+/* Records the failure; `done` follows from the loop. */
+static void fail_later(struct http_call *c, int code, const char *what)
+{
+	if (c->failure.code || c->state == CALL_OVER)
+		return;
+	(void)err_set(&c->failure, code, "%s", what);
+	loop_task_post(c->task);
+}
+
+static void close_socket(struct http_call *c)
+{
+	loop_fd_free(c->watch);
+	c->watch = NULL;
+	c->fd = fd_close(c->fd);
+}
+
+static void finish(struct http_call *c, int result, const struct err *e)
+{
+	struct err none = ERR_NONE;
+
+	c->state = CALL_OVER;
+	loop_timer_stop(c->timer);
+	loop_task_cancel(c->task);
+	close_socket(c);
+	c->events->done(c->arg, result, e ? e : &none);
+}
+
+static void finish_failed(struct http_call *c, int code, const char *what)
+{
+	struct err e = ERR_NONE;
+
+	(void)err_set(&e, code, "%s", what);
+	finish(c, code, &e);
+}
+
+/* ---- the answer ---- */
+
+static void choose_body(struct http_call *c, const struct http1_head *h)
+{
+	c->left = 0;
+	if (c->is_head || h->status == 204 || h->status == 304) {
+		c->body = BODY_NONE;
+	} else if (h->chunked) {
+		c->body = BODY_CHUNKED;
+		chunked_init(&c->chunked);
+	} else if (h->has_length) {
+		c->body = h->length ? BODY_SIZED : BODY_NONE;
+		c->left = h->length;
+	} else {
+		c->body = BODY_TO_EOF;
+	}
+}
+
+/* False: the call was freed or given up. */
+static bool tell_head(struct http_call *c, const struct http1_head *h, size_t len)
+{
+	bool interim = h->status < 200 && h->status != 101;
+
+	if (h->status == 101 && !c->upgrades) {
+		finish_failed(c, -EPROTO, "the server switched protocols unasked");
+		return false;
+	}
+	if (interim && ++c->interim_n > INTERIM_MAX) {
+		finish_failed(c, -EPROTO, "the server sent too many interim answers");
+		return false;
+	}
+	if (!interim) {
+		c->state = CALL_BODY;
+		choose_body(c, h);
+	}
+	c->head_len = len;
+	if (!interim)
+		c->events->head(c->arg, h);
+	else if (c->events->interim)
+		c->events->interim(c->arg, h->status);
+	if (c->freed)
+		return false;
+	if (c->state == CALL_OVER) /* upgraded */
+		return false;
+	buf_consume(&c->in, len);
+	c->scanned = 0;
+	if (h->status == 101) {
+		finish_failed(c, -EPROTO, "nobody took the upgraded connection");
+		return false;
+	}
+	return true;
+}
+
+/* 1: a head was told; 0: needs more bytes; -1: the call is over. */
+static int step_head(struct http_call *c)
+{
+	struct http1_head h;
+	struct err e = ERR_NONE;
+	struct view in = buf_view(&c->in);
+	ssize_t len = http1_head_end(in, &c->scanned);
+
+	if (len == 0 && in.len < HEAD_MAX)
+		return 0;
+	if (len == 0 || len > HEAD_MAX) {
+		finish_failed(c, -E2BIG, "the head of the answer is too large");
+		return -1;
+	}
+	if (len < 0) {
+		finish_failed(c, -EPROTO, "the answer is not HTTP");
+		return -1;
+	}
+	if (http1_parse_response(view_first(in, (size_t)len), &h, &e) < 0) {
+		(void)err_ctx(&e, "malformed answer");
+		finish(c, -EPROTO, &e);
+		return -1;
+	}
+	return tell_head(c, &h, (size_t)len) ? 1 : -1;
+}
+
+/* False: the call was freed. */
+static bool tell_body(struct http_call *c, struct view data)
+{
+	c->events->body(c->arg, data);
+	return !c->freed;
+}
+
+static int step_chunked(struct http_call *c)
+{
+	struct view in = buf_view(&c->in);
+	struct view rest = in, data = VIEW_NONE;
+	struct err e = ERR_NONE;
+	int r = chunked_next(&c->chunked, &rest, &data, &e);
+
+	if (r < 0) {
+		(void)err_ctx(&e, "malformed answer");
+		finish(c, -EPROTO, &e);
+		return -1;
+	}
+	if (r == CHUNKED_END) {
+		finish(c, 0, NULL);
+		return -1;
+	}
+	if (r == CHUNKED_DATA && !tell_body(c, data))
+		return -1;
+	buf_consume(&c->in, in.len - rest.len);
+	return r == CHUNKED_DATA ? 1 : 0;
+}
+
+static int step_body(struct http_call *c)
+{
+	struct view data = buf_view(&c->in);
+
+	if (c->body == BODY_NONE || (c->body == BODY_SIZED && c->left == 0)) {
+		finish(c, 0, NULL);
+		return -1;
+	}
+	if (data.len == 0)
+		return 0;
+	if (c->body == BODY_CHUNKED)
+		return step_chunked(c);
+	if (c->body == BODY_SIZED)
+		data = view_first(data, (size_t)MIN(c->left, (uint64_t)data.len));
+	c->left -= c->body == BODY_SIZED ? data.len : 0;
+	if (!tell_body(c, data))
+		return -1;
+	buf_consume(&c->in, data.len);
+	return 1;
+}
+
+/* Works on what was read.  False: the call is over. */
+static bool process_input(struct http_call *c)
+{
+	int r = 1;
+
+	while (r > 0 && (!c->paused || (c->state == CALL_BODY && c->body == BODY_NONE)))
+		r = c->state == CALL_HEAD ? step_head(c) : step_body(c);
+	return r >= 0;
+}
+
+static void end_of_input(struct http_call *c, int error)
+{
+	if (error == 0 && c->state == CALL_BODY && c->body == BODY_TO_EOF)
+		finish(c, 0, NULL);
+	else if (c->state == CALL_HEAD)
+		finish_failed(c, error ? error : -ECONNRESET,
+			      "the server closed the connection without an answer");
+	else
+		finish_failed(c, error ? error : -ECONNRESET,
+			      "the server closed the connection in the middle of its answer");
+}
+
+static void read_answer(struct http_call *c)
+{
+	for (int round = 0; round < READ_ROUNDS && !c->paused; round++) {
+		char *p = buf_reserve(&c->in, READ_BYTES);
+		ssize_t n;
+
+		if (!p) {
+			finish_failed(c, -E2BIG, "the head of the answer is too large");
+			return;
+		}
+		do
+			n = recv(c->fd, p, READ_BYTES, MSG_DONTWAIT);
+		while (n < 0 && errno == EINTR);
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n <= 0) {
+			end_of_input(c, n < 0 ? -errno : 0);
+			return;
+		}
+		c->last_us = loop_now_us(c->loop);
+		buf_commit(&c->in, (size_t)n);
+		if (!process_input(c))
+			return;
+		if (n < READ_BYTES)
+			break;
+	}
+	if (c->in.len == 0)
+		buf_done(&c->in);
+	update_wants(c);
+}
+
+/* ---- the request ---- */
+
+static void queue_pieces(struct http_call *c, const struct iovec *iov, size_t n)
+{
+	int r;
+
+	if (c->write_broken || c->failure.code)
+		return;
+	r = sendq_write(&c->out, c->state == CALL_CONNECTING ? -1 : c->fd, iov, n);
+	if (r == -E2BIG) {
+		fail_later(c, r, "too much of the request is queued");
+	} else if (r < 0) {
+		/* An early answer may explain it: let reading find out. */
+		c->write_broken = true;
+		sendq_done(&c->out);
+	} else if (sendq_len(&c->out) > QUEUE_HIGH) {
+		c->over_mark = true;
+	}
+	c->last_us = loop_now_us(c->loop);
+	update_wants(c);
+}
+
+void http_call_begin(struct http_call *c, struct view method, struct view target,
+		     const struct http1_header *headers, size_t headers_n, int64_t length)
+{
+	osb_cleanup(buf_done) struct buf b = BUF_INIT(2 * HEAD_MAX + target.len);
+	struct view text;
+
+	c->is_head = view_is(method, "HEAD");
+	c->chunks = length < 0;
+	c->request_left = length > 0 ? (uint64_t)length : 0;
+	for (size_t i = 0; i < headers_n; i++)
+		c->upgrades |= view_iis(headers[i].name, "Upgrade");
+	if (http_request_format(&b, method, target, headers, headers_n, length) < 0) {
+		fail_later(c, -EINVAL, "the request cannot be written as HTTP");
+		return;
+	}
+	text = buf_view(&b);
+	queue_pieces(c, &(struct iovec){(void *)text.p, text.len}, 1);
+}
+
+bool http_call_write(struct http_call *c, struct view bytes)
+{
+	char size[24];
+	int n;
+
+	if (bytes.len == 0 || c->state == CALL_OVER)
+		return !c->over_mark;
+	if (!c->chunks) {
+		bytes = view_first(bytes, (size_t)MIN(c->request_left, (uint64_t)bytes.len));
+		c->request_left -= bytes.len;
+		queue_pieces(c, &(struct iovec){(void *)bytes.p, bytes.len}, 1);
+		return !c->over_mark;
+	}
+	n = snprintf(size, sizeof(size), "%zx\r\n", bytes.len);
+	queue_pieces(c,
+		     (struct iovec[]){
+			     {size, (size_t)n},
+			     {(void *)bytes.p, bytes.len},
+			     {(void *)"\r\n", 2},
+		     },
+		     3);
+	return !c->over_mark;
+}
+
+void http_call_end(struct http_call *c)
+{
+	if (c->state == CALL_OVER)
+		return;
+	if (c->chunks)
+		queue_pieces(c, &(struct iovec){(void *)"0\r\n\r\n", 5}, 1);
+	else if (c->request_left > 0)
+		fail_later(c, -EPROTO, "the request's body is shorter than was said");
+}
+
+/* False: the call was freed. */
+static bool flush_request(struct http_call *c)
+{
+	ssize_t n = sendq_flush(&c->out, c->fd);
+
+	if (n > 0)
+		c->last_us = loop_now_us(c->loop);
+	if (n < 0 && n != -EAGAIN) {
+		c->write_broken = true;
+		sendq_done(&c->out);
+	}
+	if (!c->over_mark || sendq_len(&c->out) > QUEUE_HIGH / 2)
+		return true;
+	c->over_mark = false;
+	if (!c->events->drained)
+		return true;
+	c->events->drained(c->arg);
+	return !c->freed;
+}
+
+/* ---- life ---- */
+
+/* A loop callback is over: the memory goes if the owner freed the call in it. */
+static void settle(struct http_call *c)
+{
+	c->busy = false;
+	if (c->freed)
+		free(c);
+}
+
+static void start_idle_timer(struct http_call *c)
+{
+	c->last_us = loop_now_us(c->loop);
+	if (c->idle_us)
+		loop_timer_start(c->timer, c->idle_us / 1000);
+	else
+		loop_timer_stop(c->timer);
+}
+
+static void work_socket(struct http_call *c, unsigned events)
+{
+	if ((events & LOOP_WRITE) && !flush_request(c))
+		return;
+	if ((events & LOOP_READ) && !c->paused)
+		read_answer(c);
+	else
+		update_wants(c);
+}
+
+static void work_timer(struct http_call *c)
+{
+	uint64_t idle_us = loop_now_us(c->loop) - c->last_us;
+
+	if (c->paused) {
+		/* The owner holds it up, not the server: time starts again with resume. */
+	} else if (idle_us >= c->idle_us) {
+		finish_failed(c, -ETIMEDOUT, "the server said nothing for too long");
+	} else {
+		loop_timer_start(c->timer, (c->idle_us - idle_us) / 1000 + 1);
+	}
+}
+
+static void work_task(struct http_call *c)
+{
+	if (c->failure.code) {
+		struct err e = c->failure;
+
+		finish(c, e.code, &e);
+		return;
+	}
+	if (c->state != CALL_HEAD && c->state != CALL_BODY)
+		return;
+	if (process_input(c))
+		update_wants(c);
+}
+
+static void on_socket(void *arg, int fd, unsigned events)
+{
+	struct http_call *c = arg;
+
+	c->busy = true;
+	work_socket(c, events);
+	settle(c);
+}
+
+static void on_timer(void *arg)
+{
+	struct http_call *c = arg;
+
+	c->busy = true;
+	work_timer(c);
+	settle(c);
+}
+
+static void on_task(void *arg)
+{
+	struct http_call *c = arg;
+
+	c->busy = true;
+	work_task(c);
+	settle(c);
+}
+
+/* The socket is connected and ours: what was queued leaves. */
+static int use_socket(struct http_call *c, int fd, struct err *e)
+{
+	int r;
+
+	c->fd = fd;
+	r = loop_fd_new(c->loop, c->fd, on_socket, c, &c->watch, e);
+	if (r < 0)
+		return r;
+	c->state = CALL_HEAD;
+	start_idle_timer(c);
+	if (flush_request(c))
+		update_wants(c);
+	return 0;
+}
+
+static void on_connected(void *arg, int fd, const struct err *e)
+{
+	struct http_call *c = arg;
+	struct err failure = *e;
+	int r;
+
+	c->busy = true;
+	connect_free(take_ptr(c->connect));
+	r = fd < 0 ? e->code : use_socket(c, fd, &failure);
+	if (r < 0)
+		finish(c, r, &failure);
+	settle(c);
+}
+
+int http_call_new(struct loop *l, const struct http_target *target,
+		  const struct http_call_events *events, void *arg, struct http_call **ret,
+		  struct err *e)
+{
+	struct connect_to to = {target->ip, target->port, target->unix_path,
+				target->connect_timeout_ms};
+	struct http_call *c = mem_new(struct http_call);
+	int r;
+
+	c->loop = l;
+	c->events = events;
+	c->arg = arg;
+	c->fd = -1;
+	c->idle_us = target->idle_timeout_ms * 1000;
+	c->timer = loop_timer_new(l, on_timer, c);
+	c->task = loop_task_new(l, on_task, c);
+	sendq_init(&c->out, QUEUE_MAX);
+	buf_init(&c->in, HEAD_MAX + READ_BYTES);
+	if (target->fd >= 0)
+		r = use_socket(c, target->fd, e);
+	else
+		r = connect_new(l, &to, on_connected, c, &c->connect, e);
+	if (r < 0) {
+		http_call_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void http_call_pause(struct http_call *c)
+{
+	c->paused = true;
+	update_wants(c);
+}
+
+void http_call_resume(struct http_call *c)
+{
+	if (!c->paused)
+		return;
+	c->paused = false;
+	if (c->state == CALL_OVER)
+		return;
+	if (c->state != CALL_CONNECTING)
+		start_idle_timer(c);
+	loop_task_post(c->task);
+	update_wants(c);
+}
+
+int http_call_upgrade(struct http_call *c, struct buf *ret_rest)
+{
+	struct view rest = view_skip(buf_view(&c->in), c->head_len);
+
+	buf_init(ret_rest, MAX(rest.len, (size_t)1));
+	/* Cannot fail: the ceiling is the length. */
+	(void)!buf_append_view(ret_rest, rest);
+	c->state = CALL_OVER;
+	loop_timer_stop(c->timer);
+	loop_task_cancel(c->task);
+	loop_fd_free(c->watch);
+	c->watch = NULL;
+	return take_fd(c->fd);
+}
+
+void http_call_free(struct http_call *c)
+{
+	if (!c)
+		return;
+	c->freed = true;
+	c->state = CALL_OVER;
+	close_socket(c);
+	loop_timer_free(c->timer);
+	connect_free(c->connect);
+	loop_task_free(c->task);
+	sendq_done(&c->out);
+	buf_done(&c->in);
+	if (!c->busy)
+		free(c);
+}

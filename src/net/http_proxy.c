@@ -1,0 +1,302 @@
+/*
+ * net/http_proxy.c - couples a server exchange with a client call.
+ *
+ * A proxy lives from http_proxy() until the exchange is answered, its client has gone, or the
+ * relay that an upgrade became has ended.
+ */
+#include "net/http_proxy.h"
+
+#include <errno.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+#include "net/relay.h"
+
+#define CONTINUE_MS 1000 /* how long a server may think about Expect: 100-continue */
+
+struct proxy {
+	struct list link;
+	struct loop *loop;
+	struct http_exchange *x; /* NULL once it is over */
+	struct http_call *call;
+	struct relay *relay;
+	struct loop_timer *continue_timer;
+	void (*failed)(struct http_exchange *x, int code, const char *message);
+	bool answering;	 /* the head of the answer has been passed on */
+	bool reads_body; /* the request's body is asked for */
+	bool upgrades;
+};
+
+static void proxy_free(struct proxy *p)
+{
+	list_remove(&p->link);
+	http_call_free(p->call);
+	relay_free(p->relay);
+	loop_timer_free(p->continue_timer);
+	free(p);
+}
+
+void http_proxies_init(struct http_proxies *all)
+{
+	list_init(&all->members);
+}
+
+void http_proxies_done(struct http_proxies *all)
+{
+	list_each_safe (it, next, &all->members) {
+		struct proxy *p = list_entry(it, struct proxy, link);
+
+		if (p->x)
+			http_reply_cut(p->x);
+		proxy_free(p);
+	}
+}
+
+/* ---- request: client to upstream ---- */
+
+static void on_request_body(struct http_exchange *x, struct view bytes, void *arg)
+{
+	struct proxy *p = arg;
+
+	if (bytes.len == 0)
+		http_call_end(p->call);
+	else if (!http_call_write(p->call, bytes))
+		http_body_pause(x);
+}
+
+static void read_request_body(struct proxy *p)
+{
+	if (p->reads_body)
+		return;
+	p->reads_body = true;
+	loop_timer_stop(p->continue_timer);
+	http_body_stream(p->x, on_request_body, p);
+}
+
+static void on_call_drained(void *arg)
+{
+	struct proxy *p = arg;
+
+	http_body_resume(p->x);
+}
+
+static void on_call_interim(void *arg, int status)
+{
+	if (status == 100)
+		read_request_body(arg);
+}
+
+static void on_continue_timer(void *arg)
+{
+	read_request_body(arg);
+}
+
+/* ---- answer: upstream to client ---- */
+
+/* Is `name` for the next hop alone: by its nature, or because Connection says so? */
+static bool stays_here(const struct http1_head *h, struct view name)
+{
+	char text[64];
+
+	if (http1_hop_by_hop(name) || view_iis(name, "Content-Length"))
+		return true;
+	if (name.len >= sizeof(text))
+		return false;
+	memcpy(text, name.p, name.len);
+	text[name.len] = '\0';
+	for (size_t i = 0; i < h->headers_n; i++)
+		if (view_iis(h->headers[i].name, "Connection") &&
+		    http1_list_has(h->headers[i].value, text))
+			return true;
+	return false;
+}
+
+static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
+{
+	for (size_t i = 0; i < h->headers_n; i++) {
+		const struct http1_header *f = &h->headers[i];
+		const char *name;
+
+		if (stays_here(h, f->name))
+			continue;
+		name = arena_str(http_arena(p->x), f->name);
+		if (name)
+			http_reply_header(p->x, name, f->value);
+	}
+}
+
+static void on_relay_done(void *arg)
+{
+	proxy_free(arg);
+}
+
+/* The upstream agreed to switch: both sockets go to a relay, the exchange is over. */
+static void become_relay(struct proxy *p, const struct http1_head *h)
+{
+	struct buf client_rest, server_rest;
+	struct view upgrade = VIEW_NONE;
+	struct err e = ERR_NONE;
+	int client, server;
+
+	server = http_call_upgrade(p->call, &server_rest);
+	copy_answer_headers(p, h);
+	if (http1_header(h, "Upgrade", &upgrade))
+		http_reply_header(p->x, "Upgrade", upgrade);
+	http_reply_header(p->x, "Connection", VIEW("Upgrade"));
+	client = http_upgrade(p->x, 101, &client_rest);
+	p->x = NULL;
+	if (relay_new(p->loop, client, &client_rest, server, &server_rest, /* idle_ms= */ 0,
+		      on_relay_done, p, &p->relay, &e) < 0)
+		proxy_free(p);
+}
+
+static int64_t answer_length(const struct proxy *p, const struct http1_head *h)
+{
+	if (h->has_length)
+		return (int64_t)MIN(h->length, (uint64_t)INT64_MAX);
+	return h->status == 204 || h->status == 304 ? 0 : -1;
+}
+
+static void on_call_head(void *arg, const struct http1_head *h)
+{
+	struct proxy *p = arg;
+
+	loop_timer_stop(p->continue_timer);
+	if (h->status == 101) {
+		become_relay(p, h);
+		return;
+	}
+	copy_answer_headers(p, h);
+	p->answering = true;
+	http_reply_begin(p->x, h->status, answer_length(p, h));
+}
+
+static void on_call_body(void *arg, struct view bytes)
+{
+	struct proxy *p = arg;
+
+	if (!http_reply_write(p->x, bytes))
+		http_call_pause(p->call);
+}
+
+static void on_reply_drained(struct http_exchange *x, void *arg)
+{
+	struct proxy *p = arg;
+
+	http_call_resume(p->call);
+}
+
+static void on_call_done(void *arg, int result, const struct err *e)
+{
+	struct proxy *p = arg;
+	struct http_exchange *x = p->x;
+	void (*failed)(struct http_exchange *, int, const char *) = p->failed;
+	bool answering = p->answering;
+
+	/* The exchange's callbacks must not find us any more. */
+	http_on_gone(x, NULL, NULL);
+	http_on_drained(x, NULL, NULL);
+	proxy_free(p);
+	if (result == 0)
+		http_reply_end(x);
+	else if (answering)
+		http_reply_cut(x);
+	else
+		failed(x, result, e->msg);
+}
+
+static const struct http_call_events call_events = {
+	.head = on_call_head,
+	.body = on_call_body,
+	.drained = on_call_drained,
+	.done = on_call_done,
+	.interim = on_call_interim,
+};
+
+static void on_client_gone(struct http_exchange *x, void *arg)
+{
+	proxy_free(arg);
+}
+
+/* ---- beginning ---- */
+
+static bool is_dropped(const struct http_proxy_options *o, struct view name)
+{
+	for (const char *const *d = o->drop_headers; d && *d; d++)
+		if (view_iis(name, *d))
+			return true;
+	return false;
+}
+
+/* The headers to ask with, in the exchange's arena. */
+static struct http1_header *request_headers(struct proxy *p, const struct http_proxy_options *o,
+					    size_t *ret_n)
+{
+	const struct http1_head *h = http_head(p->x);
+	struct view upgrade = VIEW_NONE;
+	struct http1_header *list;
+	size_t n = 0;
+
+	list = arena_alloc(http_arena(p->x), (h->headers_n + o->add_headers_n + 1) * sizeof(*list));
+	if (!list)
+		return NULL;
+	for (size_t i = 0; i < h->headers_n; i++)
+		if (!stays_here(h, h->headers[i].name) && !is_dropped(o, h->headers[i].name))
+			list[n++] = h->headers[i];
+	if (p->upgrades && http1_header(h, "Upgrade", &upgrade))
+		list[n++] = (struct http1_header){VIEW("Upgrade"), upgrade};
+	for (size_t i = 0; i < o->add_headers_n; i++)
+		list[n++] = o->add_headers[i];
+	*ret_n = n;
+	return list;
+}
+
+static void begin_call(struct proxy *p, const struct http_proxy_options *o,
+		       const struct http1_header *headers, size_t headers_n)
+{
+	const struct http1_head *h = http_head(p->x);
+	bool has_body = h->chunked || (h->has_length && h->length > 0);
+	int64_t length = h->chunked ? -1 : (int64_t)MIN(h->length, (uint64_t)INT64_MAX);
+
+	http_call_begin(p->call, h->method, o->path, headers, headers_n, has_body ? length : 0);
+	http_on_gone(p->x, on_client_gone, p);
+	http_on_drained(p->x, on_reply_drained, p);
+	if (has_body && h->expect_continue)
+		loop_timer_start(p->continue_timer, CONTINUE_MS);
+	else if (has_body)
+		read_request_body(p);
+}
+
+void http_proxy(struct loop *l, struct http_proxies *all, struct http_exchange *x,
+		const struct http_proxy_options *o)
+{
+	const struct http1_head *h = http_head(x);
+	struct proxy *p = mem_new(struct proxy);
+	const struct http1_header *headers;
+	struct err e = ERR_NONE;
+	size_t headers_n = 0;
+	int r;
+
+	p->loop = l;
+	p->x = x;
+	p->failed = o->failed;
+	p->continue_timer = loop_timer_new(l, on_continue_timer, p);
+	/* A body before the switch would have to be sent to either protocol: not offered. */
+	p->upgrades = h->upgrade && !h->chunked && h->length == 0;
+	list_push_back(&all->members, &p->link);
+
+	headers = request_headers(p, o, &headers_n);
+	r = headers ? http_call_new(l, &o->target, &call_events, p, &p->call, &e)
+		    : err_set(&e, -E2BIG, "the request's headers are too large");
+	if (r < 0) {
+		proxy_free(p);
+		o->failed(x, r, e.msg);
+		return;
+	}
+	begin_call(p, o, headers, headers_n);
+}
