@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+
+#include "base/buf.h"
 #include "base/strv.h"
 
 struct commands;
@@ -22,8 +25,12 @@ struct app {
 	struct http_server *server;
 	const struct options *options;
 	struct reaper *reaper;
-	struct strv env;  /* what started programs inherit: ours without execd's own settings */
-	const char *home; /* of the daemon's user, for "~" */
+	struct strv env;   /* what started programs inherit: ours without execd's own settings */
+	const char *home;  /* of the daemon's user, for "~" */
+	char *bash;	   /* where bash was found; NULL: not yet */
+	char *sh;	   /* where sh was found when there was no bash */
+	struct buf events; /* where outputs build events: shared scratch, empty between calls */
+	size_t outputs_n;  /* its users */
 	struct commands *commands;
 	struct sessions *sessions;
 	struct ptys *ptys;

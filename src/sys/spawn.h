@@ -45,3 +45,6 @@ osb_must_check int spawn(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd, 
 
 /* Reaps through the pidfd.  0 and *ret_status as of waitpid(2), or -EAGAIN while it runs. */
 osb_must_check int spawn_reap(int pidfd, int *ret_status);
+
+/* The same, but leaves the child a zombie: its pid and process group stay its own. */
+osb_must_check int spawn_peek(int pidfd, int *ret_status);

@@ -1,0 +1,30 @@
+/*
+ * execd/env.h - the environment of what execd starts.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/macro.h"
+
+struct app;
+struct err;
+struct json;
+struct strv;
+
+/* The daemon's own environment without its settings and its token. */
+void env_inherit(struct strv *ret, char *const *environment);
+
+/* The user's home directory: $HOME, else by /etc/passwd, else "/".  The caller frees it. */
+char *env_home(const struct strv *env);
+
+/*
+ * Fills `ret` with the daemon's environment, then the EXECD_ENVS file (read again each time),
+ * then the string members of `envs` (may be NULL); later ones win.  -EINVAL for a name that is
+ * empty or has '=' or NUL, and for values that are no strings or have NULs.
+ */
+osb_must_check int env_for_command(struct app *app, const struct json *envs, struct strv *ret,
+				   struct err *e);
+
+/* Would env_for_command() without `envs` give exactly the daemon's environment? */
+bool env_is_plain(const struct app *app);

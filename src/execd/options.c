@@ -1,0 +1,243 @@
+/*
+ * execd/options.c - the command line as a table.
+ */
+#include "execd/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/view.h"
+
+#define DEFAULT_PORT	 44772
+#define DEFAULT_GRACE_MS 200
+#define MAX_GRACE_MS	 (24ULL * 3600 * 1000)
+
+const char options_help[] =
+	"usage: execd [options] [-- program [argument...]]\n"
+	"\n"
+	"Runs commands, edits files and opens terminals for whoever asks over HTTP.\n"
+	"With a program behind \"--\", starts it, forwards signals to it, and exits as it does.\n"
+	"\n"
+	"  --listen ADDRESS      unix:PATH, tcp:IP:PORT or fd:N; may be repeated\n"
+	"  --port N              without --listen: tcp:0.0.0.0:N (44772)\n"
+	"  --access-token TOKEN  demanded in X-EXECD-ACCESS-TOKEN (EXECD_ACCESS_TOKEN)\n"
+	"  --log-level LEVEL     error, warn, info, debug, or 0..7 (info)\n"
+	"  --graceful-shutdown-timeout TIME\n"
+	"                        for running requests at the end, like 200ms or 3s\n"
+	"                        (EXECD_API_GRACE_SHUTDOWN; 200ms)\n"
+	"  --state-dir DIR       logs of background commands ($TMPDIR or /tmp)\n"
+	"  --status-file FILE    gets the program's exit status as JSON\n"
+	"  --init                reap orphans even when not process 1\n"
+	"  --help, --version\n"
+	"\n"
+	"EXECD_ENVS names a file of NAME=value lines for commands, EXECD_LOG_FILE the log.\n";
+
+struct option {
+	const char *name;
+	const char *variable; /* in the environment, or NULL */
+	bool is_flag;
+	int (*set)(struct options *o, const char *value, struct err *e);
+};
+
+static int set_listen(struct options *o, const char *value, struct err *e)
+{
+	if (strncmp(value, "unix:", 5) != 0 && strncmp(value, "tcp:", 4) != 0 &&
+	    strncmp(value, "fd:", 3) != 0)
+		return err_set(e, -EINVAL, "'%s' is not unix:PATH, tcp:IP:PORT or fd:N", value);
+	strv_add(&o->listen, value);
+	return 0;
+}
+
+static int set_port(struct options *o, const char *value, struct err *e)
+{
+	uint32_t port;
+
+	if (!num_parse_u32(view_of(value), &port) || port > UINT16_MAX)
+		return err_set(e, -EINVAL, "'%s' is not a port", value);
+	o->port = (uint16_t)port;
+	return 0;
+}
+
+static int set_token(struct options *o, const char *value, struct err *e)
+{
+	o->access_token = *value ? value : NULL;
+	return 0;
+}
+
+static int set_log_level(struct options *o, const char *value, struct err *e)
+{
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} levels[] = {
+		{"error", LOG_ERROR}, {"warn", LOG_WARN}, {"warning", LOG_WARN}, {"info", LOG_INFO},
+		{"debug", LOG_DEBUG}, {"0", LOG_ERROR},	  {"1", LOG_ERROR},	 {"2", LOG_ERROR},
+		{"3", LOG_ERROR},     {"4", LOG_WARN},	  {"5", LOG_INFO},	 {"6", LOG_INFO},
+		{"7", LOG_DEBUG},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+		if (strcmp(value, levels[i].name) == 0) {
+			o->log_level = levels[i].level;
+			return 0;
+		}
+	return err_set(e, -EINVAL, "'%s' is not a log level", value);
+}
+
+static int set_grace(struct options *o, const char *value, struct err *e)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"", 0}};
+	size_t digits = strspn(value, "0123456789");
+	uint64_t n;
+
+	if (!num_parse_u64(view_mem(value, digits), &n))
+		return err_set(e, -EINVAL, "'%s' is not a time like 200ms or 3s", value);
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (strcmp(value + digits, units[i].name) != 0 || (units[i].ms == 0 && n > 0))
+			continue;
+		if (n > 0 && n > MAX_GRACE_MS / units[i].ms)
+			return err_set(e, -EINVAL, "'%s' is more than a day", value);
+		o->grace_ms = n * units[i].ms;
+		return 0;
+	}
+	return err_set(e, -EINVAL, "'%s' is not a time like 200ms or 3s", value);
+}
+
+static int set_envs_file(struct options *o, const char *value, struct err *e)
+{
+	o->envs_file = *value ? value : NULL;
+	return 0;
+}
+
+static int set_log_file(struct options *o, const char *value, struct err *e)
+{
+	o->log_file = *value ? value : NULL;
+	return 0;
+}
+
+static int set_state_dir(struct options *o, const char *value, struct err *e)
+{
+	o->state_dir = *value ? value : NULL;
+	return 0;
+}
+
+static int set_status_file(struct options *o, const char *value, struct err *e)
+{
+	o->status_file = *value ? value : NULL;
+	return 0;
+}
+
+static int set_init(struct options *o, const char *value, struct err *e)
+{
+	o->init = true;
+	return 0;
+}
+
+static int set_help(struct options *o, const char *value, struct err *e)
+{
+	o->help = true;
+	return 0;
+}
+
+static int set_version(struct options *o, const char *value, struct err *e)
+{
+	o->version = true;
+	return 0;
+}
+
+/* A row without a name is settable by its variable alone. */
+static const struct option table[] = {
+	{"listen", NULL, false, set_listen},
+	{"port", NULL, false, set_port},
+	{"access-token", "EXECD_ACCESS_TOKEN", false, set_token},
+	{"log-level", NULL, false, set_log_level},
+	{"graceful-shutdown-timeout", "EXECD_API_GRACE_SHUTDOWN", false, set_grace},
+	{"state-dir", NULL, false, set_state_dir},
+	{"status-file", NULL, false, set_status_file},
+	{"init", NULL, true, set_init},
+	{"help", NULL, true, set_help},
+	{"version", NULL, true, set_version},
+	{NULL, "EXECD_ENVS", false, set_envs_file},
+	{NULL, "EXECD_LOG_FILE", false, set_log_file},
+};
+
+static int parse_environment(struct options *o, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const char *value = table[i].variable ? getenv(table[i].variable) : NULL;
+
+		if (value && *value && table[i].set(o, value, e) < 0)
+			return err_ctx(e, "%s", table[i].variable);
+	}
+	return 0;
+}
+
+static const struct option *find(struct view name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].name && view_is(name, table[i].name))
+			return &table[i];
+	return NULL;
+}
+
+/* One option at argv[*i]; steps over a value that is an argument of its own. */
+static int parse_option(struct options *o, int argc, char *const *argv, int *i, struct err *e)
+{
+	struct view text = view_of(argv[*i]);
+	const struct option *option;
+	struct view name;
+	const char *value = NULL;
+
+	text = view_skip(text, view_starts(text, VIEW("--")) ? 2 : 1);
+	name = view_first(text, view_find(text, '='));
+	option = find(name);
+	if (!option)
+		return err_set(e, -EINVAL, "unknown option '%s'; try --help", argv[*i]);
+	if (name.len < text.len)
+		value = name.p + name.len + 1;
+	if (option->is_flag) {
+		if (value)
+			return err_set(e, -EINVAL, "--%s takes no value", option->name);
+	} else if (!value) {
+		if (*i + 1 >= argc)
+			return err_set(e, -EINVAL, "--%s needs a value", option->name);
+		value = argv[++*i];
+	}
+	if (option->set(o, value, e) < 0)
+		return err_ctx(e, "--%s", option->name);
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char *const *argv, struct err *e)
+{
+	*o = (struct options){
+		.port = DEFAULT_PORT,
+		.log_level = LOG_INFO,
+		.grace_ms = DEFAULT_GRACE_MS,
+	};
+	if (parse_environment(o, e) < 0)
+		return e->code;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--") == 0) {
+			o->entrypoint = argv[i + 1] ? argv + i + 1 : NULL;
+			break;
+		}
+		if (argv[i][0] != '-' || argv[i][1] == '\0')
+			return err_set(e, -EINVAL,
+				       "'%s' is no option; a program comes after \"--\"", argv[i]);
+		if (parse_option(o, argc, argv, &i, e) < 0)
+			return e->code;
+	}
+	return 0;
+}
+
+void options_done(struct options *o)
+{
+	strv_done(&o->listen);
+}

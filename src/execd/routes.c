@@ -1,0 +1,19 @@
+/*
+ * execd/routes.c - the table of tables, and who may pass.
+ */
+#include "execd/routes.h"
+
+#include "execd/auth.h"
+
+static const struct route *const tables[] = {
+	api_misc_routes,
+	api_command_routes,
+	api_session_routes,
+	NULL,
+};
+
+void routes_handle(struct http_exchange *x, void *app)
+{
+	if (auth_check(app, x))
+		route_dispatch(x, tables, app);
+}

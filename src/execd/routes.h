@@ -1,0 +1,15 @@
+/*
+ * execd/routes.h - every route of the daemon, part by part.
+ */
+#pragma once
+
+#include "net/router.h"
+
+struct http_exchange;
+
+extern const struct route api_misc_routes[];
+extern const struct route api_command_routes[];
+extern const struct route api_session_routes[];
+
+/* The handler of the daemon's server: `app` is a struct app. */
+void routes_handle(struct http_exchange *x, void *app);

@@ -1,0 +1,14 @@
+/*
+ * sys/protect.h - what a daemon does to itself before it meets the code that it guards.
+ */
+#pragma once
+
+/* Nobody of the same user may trace us or read our memory and environment.  Sanitized builds stay
+ * traceable: their leak check traces itself. */
+void protect_from_tracing(void);
+
+/* Every descriptor from 3 on closes at exec; 0, 1 and 2 are open on something. */
+void protect_descriptors(void);
+
+/* Orphans of our descendants become our children.  0 or -errno. */
+int protect_become_subreaper(void);
