@@ -99,9 +99,9 @@ static int put_envs(struct buf *out, const struct strv *envs)
 
 int shell_script_run(struct buf *out, enum shell_kind kind, const struct shell_script_run *run)
 {
-	int r = kind == SHELL_BASH ? buf_append_str(out, "LINENO=0\n") : 0;
+	int r = 0;
 
-	if (r == 0 && run->cwd) {
+	if (run->cwd) {
 		r = buf_append_str(out, "command cd -- ");
 		if (r == 0)
 			r = shell_script_quote(out, view_of(run->cwd));
