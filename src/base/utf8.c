@@ -106,7 +106,7 @@ size_t utf8_incomplete_tail(struct view v)
 	return 0;
 }
 
-size_t utf8_encode(uint32_t c, char ret[4])
+size_t utf8_format(uint32_t c, char ret[4])
 {
 	if (c < 0x80) {
 		ret[0] = (char)c;

@@ -25,4 +25,4 @@ size_t utf8_valid_prefix(struct view v);
 size_t utf8_incomplete_tail(struct view v);
 
 /* Writes `c` as 1..4 bytes, returns how many. */
-size_t utf8_encode(uint32_t c, char ret[4]);
+size_t utf8_format(uint32_t c, char ret[4]);

@@ -63,7 +63,7 @@ static int read_code_point(struct toml_reader *r, size_t digits, char *to)
 	if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return toml_error(r, "a \\u or \\U escape is no character");
 	skip(r, digits);
-	return (int)utf8_encode(c, to);
+	return (int)utf8_format(c, to);
 }
 
 static void skip_blanks(struct toml_reader *r)

@@ -28,7 +28,7 @@ static int append_escaped(struct buf *out, struct view bytes)
 {
 	for (size_t i = 0; i < bytes.len; i++) {
 		char text[4];
-		size_t n = utf8_encode(ESCAPE_BASE + (unsigned char)bytes.p[i], text);
+		size_t n = utf8_format(ESCAPE_BASE + (unsigned char)bytes.p[i], text);
 		int r = buf_append(out, text, n);
 
 		if (r < 0)

@@ -23,7 +23,7 @@ static void every_character_round_trips(void **state)
 
 		if (c >= 0xd800 && c <= 0xdfff)
 			continue;
-		n = utf8_encode(c, text);
+		n = utf8_format(c, text);
 		if (utf8_next(view_mem(text, n), &got) != (int)n || got != c)
 			fail_msg("U+%04X", c);
 		/* Every proper prefix may still become the character. */
@@ -42,7 +42,7 @@ static void what_is_no_character_is_written_as_the_replacement(void **state)
 	char text[4];
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		assert_int_equal(utf8_encode(bad[i], text), 3);
+		assert_int_equal(utf8_format(bad[i], text), 3);
 		assert_memory_equal(text, "\xef\xbf\xbd", 3);
 	}
 }
