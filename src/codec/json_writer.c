@@ -125,7 +125,7 @@ int json_escape(struct buf *out, struct view text)
 
 void json_writer_init(struct json_writer *w, struct buf *out)
 {
-	*w = (struct json_writer){.out = out, .first = 1};
+	*w = (struct json_writer){.out = out};
 }
 
 int json_writer_end(struct json_writer *w)
@@ -143,9 +143,9 @@ static void put(struct json_writer *w, struct view text)
 /* What stands between this value and what was written before it. */
 static void separate(struct json_writer *w)
 {
-	uint64_t bit = (uint64_t)1 << w->depth;
+	uint64_t bit = w->depth > 0 ? (uint64_t)1 << (w->depth - 1) : 0;
 
-	if (!w->after_key && !(w->first & bit))
+	if (!w->after_key && bit && !(w->first & bit))
 		put(w, VIEW(","));
 	w->first &= ~bit;
 	w->after_key = false;
@@ -155,9 +155,9 @@ static void open_level(struct json_writer *w, struct view bracket)
 {
 	separate(w);
 	put(w, bracket);
-	assert(w->depth + 1 < MAX_DEPTH);
-	w->depth++;
+	assert(w->depth < MAX_DEPTH);
 	w->first |= (uint64_t)1 << w->depth;
+	w->depth++;
 }
 
 static void close_level(struct json_writer *w, struct view bracket)

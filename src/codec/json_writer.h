@@ -18,8 +18,8 @@ struct buf;
 struct json_writer {
 	struct buf *out;
 	int failed;	/* 0 or -E2BIG */
-	unsigned depth; /* open objects and arrays, at most 63 */
-	uint64_t first; /* bit d: nothing was written yet at depth d */
+	unsigned depth; /* open objects and arrays, at most 64 */
+	uint64_t first; /* bit d: nothing was written yet at depth d + 1 */
 	bool after_key;
 };
 

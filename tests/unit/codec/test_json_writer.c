@@ -163,11 +163,11 @@ static void nests_as_deep_as_the_reader(void **state)
 	struct err e = ERR_NONE;
 
 	json_writer_init(&w, &b);
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < JSON_MAX_DEPTH; i++) {
 		json_write_array(&w);
 		json_write_int(&w, i);
 	}
-	for (int i = 0; i < 60; i++)
+	for (int i = 0; i < JSON_MAX_DEPTH; i++)
 		json_write_array_end(&w);
 	assert_int_equal(json_writer_end(&w), 0);
 	assert_int_equal(json_parse(buf_view(&b), 0, &v, &e), 0);
