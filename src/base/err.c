@@ -25,7 +25,7 @@ static void store(struct err *e, const char *text, size_t len)
 			e->msg[i] = ' ';
 }
 
-int err_set(struct err *e, int code, const char *fmt, ...)
+int err_set_(struct err *e, int code, const char *fmt, ...)
 {
 	int saved = errno;
 	char text[sizeof(e->msg) + 1];
@@ -44,7 +44,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-int err_ctx(struct err *e, const char *fmt, ...)
+int err_ctx_(struct err *e, const char *fmt, ...)
 {
 	int saved = errno;
 	char text[2 * sizeof(e->msg)];

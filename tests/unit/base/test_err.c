@@ -88,6 +88,7 @@ static void without_an_error_object_a_failure_stays_one(void **state)
 {
 	assert_int_equal(err_set(NULL, -ENOENT, "x"), -ENOENT);
 	assert_true(err_ctx(NULL, "x") < 0);
+	assert_true(err_set(NULL, 0, "x") < 0);
 }
 
 int main(void)
