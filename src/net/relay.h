@@ -2,7 +2,7 @@
  * net/relay.h - carries bytes between two sockets with splice until both directions have ended.
  *
  * Half-closes are passed on.  Nothing is copied through user space but the bytes that were
- * read before the relay began.
+ * read before the relay began.  The program must ignore SIGPIPE: splice has no flag against it.
  */
 #pragma once
 
