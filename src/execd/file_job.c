@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "codec/url.h"
 #include "execd/app.h"
 #include "execd/errors.h"
 #include "net/http_server.h"
@@ -57,6 +58,21 @@ static void job_gone(struct http_exchange *x, void *arg)
 		job_free(j);
 }
 
+static void job_body(struct http_exchange *x, struct view body, void *arg)
+{
+	struct file_job *j = arg;
+	enum file_job_next next;
+
+	j->stepping = true;
+	next = j->ops->body(j, body);
+	j->stepping = false;
+
+	if (next == FILE_JOB_DONE || j->gone)
+		job_free(j);
+	else
+		job_turn(j);
+}
+
 void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct app *app,
 		    struct http_exchange *x, const struct file_root *root)
 {
@@ -74,7 +90,34 @@ void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct a
 	}
 	http_on_gone(x, job_gone, j);
 	http_on_drained(x, job_drained, j);
-	job_turn(j);
+	if (ops->body)
+		http_body_collect(x, ops->body_max, job_body, j);
+	else
+		job_turn(j);
+}
+
+enum file_job_next file_job_fail(struct file_job *j, const struct err *e)
+{
+	reply_file_error(j->x, e);
+	return FILE_JOB_DONE;
+}
+
+int file_job_next_path(struct file_job *j, struct arena *a, struct view *rest,
+		       struct view *ret_text, const char **ret_path, struct err *e)
+{
+	struct view name;
+	int r;
+
+	do {
+		r = url_query_next(a, rest, &name, ret_text);
+		if (r < 0)
+			return err_set(e, -EINVAL, "the query is malformed");
+		if (r == 0)
+			return 0;
+	} while (!view_is(name, "path"));
+
+	r = file_root_path(&j->root, j->app, a, *ret_text, ret_path, e);
+	return r < 0 ? r : 1;
 }
 
 void file_answer_init(struct file_answer *a)

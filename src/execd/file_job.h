@@ -14,6 +14,8 @@
 #include "execd/file_root.h"
 
 struct app;
+struct arena;
+struct err;
 struct file_job;
 struct http_exchange;
 struct loop_task;
@@ -25,6 +27,9 @@ enum file_job_next {
 };
 
 struct file_job_ops {
+	/* Optional: begins with the whole body, `body_max` bytes at most. */
+	enum file_job_next (*body)(struct file_job *j, struct view body);
+	size_t body_max;
 	enum file_job_next (*step)(struct file_job *j); /* well under a millisecond */
 	void (*free)(struct file_job *j);		/* of what embeds the job */
 };
@@ -41,11 +46,21 @@ struct file_job {
 };
 
 /*
- * Starts the first turn at once.  Takes the job: it is freed when done or when the client leaves,
- * perhaps before this returns.
+ * Waits for the body if the job wants one, else starts the first turn at once.  Takes the job: it
+ * is freed when done or when the client leaves, perhaps before this returns.
  */
 void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct app *app,
 		    struct http_exchange *x, const struct file_root *root);
+
+/* Answers with the error, by execd/errors.h's table. */
+enum file_job_next file_job_fail(struct file_job *j, const struct err *e);
+
+/*
+ * The next `path` of a query: 1, its text (decoded) and the path it stands for, all in the arena;
+ * 0 at the end; -EINVAL with a sentence.
+ */
+osb_must_check int file_job_next_path(struct file_job *j, struct arena *a, struct view *rest,
+				      struct view *ret_text, const char **ret_path, struct err *e);
 
 /* A JSON answer of any length: small ones leave whole, large ones piece by piece. */
 struct file_answer {

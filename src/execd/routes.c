@@ -9,6 +9,7 @@ static const struct route *const tables[] = {
 	api_misc_routes,
 	api_command_routes,
 	api_session_routes,
+	api_files_routes,
 	NULL,
 };
 

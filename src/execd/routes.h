@@ -10,6 +10,7 @@ struct http_exchange;
 extern const struct route api_misc_routes[];
 extern const struct route api_command_routes[];
 extern const struct route api_session_routes[];
+extern const struct route api_files_routes[];
 
 /* The handler of the daemon's server: `app` is a struct app. */
 void routes_handle(struct http_exchange *x, void *app);
