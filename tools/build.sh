@@ -14,6 +14,10 @@ fi
 ninja -C build
 for program in execd; do
 	made=build/src/$program/$program
+	if [ ! -f "$made" ]; then
+		echo "$made was not built" >&2
+		exit 1
+	fi
 	if [ "$made" -nt "build/$program" ]; then
 		strip -o "build/$program.new" "$made"
 		mv "build/$program.new" "build/$program"
