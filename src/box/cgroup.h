@@ -25,12 +25,19 @@ void cgroups_free(struct cgroups *c); /* accepts NULL; leaves the directories */
 unsigned
 cgroups_capabilities(const struct cgroups *c); /* WARDEN_CAN_* bits for what can be enforced */
 bool cgroups_unified(const struct cgroups *c);
+
+/* The v1 controllers that a sandbox should see below /sys/fs/cgroup, NULL-terminated; NULL on v2.
+ */
+const char *const *cgroups_shown(const struct cgroups *c);
 const char *
 cgroups_missing(const struct cgroups *c); /* what cannot be limited here, in words; "" */
 
 /* Walks the names of all sandboxes' cgroups that exist (for cleaning up after a killed warden). */
 osb_must_check int cgroups_each(struct cgroups *c, void (*fn)(void *arg, const char *name),
 				void *arg, struct err *e);
+
+/* Is there an open `struct cgroup` of that name? */
+bool cgroups_in_use(const struct cgroups *c, const char *name);
 
 /* Removes our parent directories when they are empty (at the end of a run that leaves no sandbox).
  */

@@ -1,0 +1,15 @@
+/*
+ * sys/memfd.h - files that live in memory and cannot change any more.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "base/view.h"
+
+struct err;
+
+/* A sealed copy of the file at `path`, executable by descriptor. */
+osb_must_check int memfd_copy(const char *name, const char *path, int *ret_fd, struct err *e);
+
+/* A sealed file with these bytes. */
+osb_must_check int memfd_of(const char *name, struct view bytes, int *ret_fd, struct err *e);

@@ -1,0 +1,148 @@
+/*
+ * warden/adopt.c - puts the records of running sandboxes together again from the kernel and the
+ * disk.
+ */
+#include "warden/adopt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "box/cgroup.h"
+#include "box/netslot.h"
+#include "sys/proc.h"
+#include "warden/boxes.h"
+#include "warden/doomed.h"
+#include "warden/idranges.h"
+#include "warden/record.h"
+#include "warden/trash.h"
+#include "warden/warden.h"
+
+static int read_record(struct warden *w, const char *name, struct record *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+
+	fd = openat(w->boxes_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, errno == ENOENT ? -ESRCH : -errno, "open boxes/%s: %m", name);
+	return record_read(fd, ret, e);
+}
+
+static int take_over(struct warden *w, struct box *b, const struct record *record, struct err *e)
+{
+	int r = idranges_claim(w->ids, record->id_index, e);
+
+	if (r < 0)
+		return r;
+	b->id_index = record->id_index;
+	if (record->net_slot != NETSLOT_NONE) {
+		r = netslot_claim(w->nets, record->net_slot, e);
+		if (r < 0)
+			return r;
+		b->net_slot = record->net_slot;
+	}
+	r = cgroup_open(w->cgroups, record->cgroup, &b->cgroup, e);
+	if (r < 0)
+		return r;
+	b->oom_kills = cgroup_oom_kills(b->cgroup);
+	return box_watch(b, e);
+}
+
+int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, struct box **ret,
+	      struct err *e)
+{
+	struct record record;
+	struct box *b = box_find(w, id);
+	int r;
+
+	if (b) {
+		*ret = b;
+		return 0;
+	}
+	r = read_record(w, id, &record, e);
+	if (r < 0)
+		return r;
+	b = box_new(w, "host", record.net_slot != NETSLOT_NONE);
+	memcpy(b->name, id, strnlen(id, sizeof(b->name) - 1));
+	b->state = BOX_RUNNING;
+	b->pid = pid;
+	b->start_time = start_time;
+	r = proc_open(pid, start_time, &b->pidfd, e);
+	if (r == 0)
+		r = take_over(w, b, &record, e);
+	if (r < 0) {
+		b->state = BOX_SEED; /* it is in no table yet */
+		box_forget(b);
+		return r;
+	}
+	list_push_back(&w->boxes, &b->link);
+	map_put(w->by_id, view_of(b->name), b);
+	*ret = b;
+	return 0;
+}
+
+static bool in_use(struct warden *w, const char *name)
+{
+	list_each_safe (it, next, &w->boxes) {
+		if (strcmp(list_entry(it, struct box, link)->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A cgroup is named after the seed: whose record names it, owns it. */
+static void sweep_cgroup(void *arg, const char *name)
+{
+	struct warden *w = arg;
+	struct err e = ERR_NONE;
+	struct cgroup *g;
+
+	if (cgroups_in_use(w->cgroups, name))
+		return;
+	if (cgroup_open(w->cgroups, name, &g, &e) < 0) {
+		log_line(LOG_WARN, "cannot open a leftover cgroup, ignoring it",
+			 LOG_S("err", e.msg));
+		return;
+	}
+	log_line(LOG_INFO, "removing a sandbox that nobody claims", LOG_S("cgroup", name));
+	cgroup_kill(g);
+	doomed_add(w, g);
+}
+
+static void sweep_dirs(struct warden *w)
+{
+	int copy = openat(w->boxes_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!d) {
+		fd_close(copy);
+		return;
+	}
+	while ((entry = readdir(d)))
+		if (entry->d_name[0] != '.' && !in_use(w, entry->d_name))
+			trash_put(w, entry->d_name);
+	closedir(d);
+}
+
+void adopt_sweep(struct warden *w)
+{
+	struct err e = ERR_NONE;
+
+	list_each_safe (it, next, &w->boxes) {
+		struct box *b = list_entry(it, struct box, link);
+
+		if (b->state != BOX_SEED && !b->claimed)
+			box_destroy(b);
+	}
+	if (cgroups_each(w->cgroups, sweep_cgroup, w, &e) < 0)
+		log_line(LOG_WARN, "cannot list cgroups", LOG_S("err", e.msg));
+	sweep_dirs(w);
+	netslots_sweep(w->nets);
+}

@@ -1,0 +1,159 @@
+/*
+ * warden/boxes.c - watching, naming and destroying boxes.
+ *
+ * Destroying is complete before it returns, but for two things that may take long: deleting the
+ * tree (it is renamed into the trash) and removing a cgroup that the kernel still calls busy (it is
+ * retried).
+ */
+#include "warden/boxes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "box/cgroup.h"
+#include "box/netslot.h"
+#include "net/loop.h"
+#include "sys/clone.h"
+#include "sys/proc.h"
+#include "warden/doomed.h"
+#include "warden/idranges.h"
+#include "warden/reports.h"
+#include "warden/trash.h"
+#include "warden/warden.h"
+
+struct box *box_new(struct warden *w, const char *image, bool nat)
+{
+	struct box *b = mem_new(struct box);
+
+	b->warden = w;
+	b->state = BOX_SEED;
+	b->nat = nat;
+	b->pidfd = b->start_fd = -1;
+	b->id_index = b->net_slot = UINT32_MAX;
+	b->exit_status = -1;
+	list_init(&b->link);
+	memcpy(b->image, image, strnlen(image, sizeof(b->image) - 1));
+	return b;
+}
+
+struct box *box_find(struct warden *w, const char *id)
+{
+	return map_get(w->by_id, view_of(id));
+}
+
+static void exited(void *arg, int fd, unsigned events)
+{
+	struct box *b = arg;
+	int status = -1;
+
+	(void)fd;
+	(void)events;
+	if (b->is_child && proc_reap(b->pidfd, &status) < 0)
+		status = -1;
+	loop_fd_free(take_ptr(b->exit_watch));
+	if (b->state == BOX_SEED) {
+		log_line(LOG_WARN, "a sandbox made ahead has ended", LOG_I("status", status));
+		b->warden->seeds_ready--;
+		loop_timer_start(b->warden->refill_later, 1000);
+		b->is_child = false;
+		box_destroy(b);
+		return;
+	}
+	b->state = BOX_DEAD;
+	b->is_child = false; /* reaped */
+	b->exit_status = status;
+	report_exit(b);
+}
+
+static void memory_killed(void *arg, int fd, unsigned events)
+{
+	struct box *b = arg;
+	char drop[64];
+	uint64_t kills;
+
+	(void)events;
+	(void)!read(fd, drop, sizeof(drop));
+	kills = cgroup_oom_kills(b->cgroup);
+	if (kills > b->oom_kills && b->state == BOX_RUNNING)
+		report_oom(b);
+	b->oom_kills = kills;
+}
+
+int box_watch(struct box *b, struct err *e)
+{
+	int oom = cgroup_oom_fd(b->cgroup);
+	int r;
+
+	r = loop_fd_new(b->warden->loop, b->pidfd, exited, b, &b->exit_watch, e);
+	if (r < 0)
+		return r;
+	loop_fd_want(b->exit_watch, LOOP_READ);
+	if (oom < 0)
+		return 0;
+	r = loop_fd_new(b->warden->loop, oom, memory_killed, b, &b->oom_watch, e);
+	if (r == 0)
+		loop_fd_want(b->oom_watch, LOOP_READ);
+	return r;
+}
+
+int box_name(struct box *b, const char *id, struct err *e)
+{
+	struct warden *w = b->warden;
+
+	if (renameat(w->boxes_fd, b->name, w->boxes_fd, id) < 0)
+		return err_set(e, -errno, "rename boxes/%s: %m", b->name);
+	memcpy(b->name, id, strlen(id) + 1);
+	b->state = BOX_RUNNING;
+	list_remove(&b->link);
+	list_push_back(&w->boxes, &b->link);
+	map_put(w->by_id, view_of(b->name), b);
+	return 0;
+}
+
+void box_forget(struct box *b)
+{
+	if (b->state != BOX_SEED)
+		map_remove(b->warden->by_id, view_of(b->name));
+	list_remove(&b->link);
+	loop_fd_free(b->exit_watch);
+	loop_fd_free(b->oom_watch);
+	fd_close(b->pidfd);
+	fd_close(b->start_fd);
+	cgroup_free(b->cgroup);
+	free(b);
+}
+
+void box_destroy(struct box *b)
+{
+	struct warden *w = b->warden;
+
+	loop_fd_free(take_ptr(b->exit_watch));
+	loop_fd_free(take_ptr(b->oom_watch));
+	if (b->cgroup && b->frozen)
+		cgroup_kill(b->cgroup); /* a frozen process dies only when thawed */
+	if (b->pidfd >= 0) {
+		if (b->is_child)
+			clone_kill_and_reap(b->pidfd);
+		else
+			proc_kill_and_await(b->pidfd);
+	}
+	/* The first process took its pid namespace along: what is left can only be zombies on their
+	 * way. */
+	if (b->cgroup)
+		doomed_add(w, take_ptr(b->cgroup));
+	if (b->net_slot != UINT32_MAX)
+		netslot_release(w->nets, b->net_slot);
+	if (b->id_index != UINT32_MAX)
+		idranges_release(w->ids, b->id_index);
+	trash_put(w, b->name);
+	box_forget(b);
+}

@@ -1,0 +1,28 @@
+/*
+ * warden/boxes.h - the life of one box after it was made: watched, ended, taken apart.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/macro.h"
+
+struct box;
+struct err;
+struct warden;
+
+struct box *box_new(struct warden *w, const char *image, bool nat); /* empty; in no list */
+
+/* Watches for its end and for memory kills. */
+osb_must_check int box_watch(struct box *b, struct err *e);
+
+struct box *box_find(struct warden *w, const char *id);
+
+/* The seed becomes the sandbox `id`: its directory is renamed and it is known by that name. */
+osb_must_check int box_name(struct box *b, const char *id, struct err *e);
+
+/* Kills everything inside, waits for the first process's end, gives back what it used, frees it. */
+void box_destroy(struct box *b);
+
+/* Frees the record only; the sandbox stays. */
+void box_forget(struct box *b);

@@ -1,0 +1,19 @@
+/*
+ * warden/record.h - what a later warden must know of a box: a small fixed file in its directory.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/macro.h"
+
+struct err;
+
+struct record {
+	uint32_t id_index;
+	uint32_t net_slot;
+	char cgroup[64]; /* its name below our parent */
+};
+
+osb_must_check int record_write(int box_fd, const struct record *r, struct err *e);
+osb_must_check int record_read(int box_fd, struct record *ret, struct err *e);

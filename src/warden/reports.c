@@ -1,0 +1,82 @@
+/*
+ * warden/reports.c - messages to the server.
+ *
+ * A server whose queue is full or who has gone is not waited for: the connection is dropped, and
+ * the next one asks about every sandbox anew.
+ */
+#include "warden/reports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "box/cgroup.h"
+#include "box/netslot.h"
+#include "codec/warden_msg.h"
+#include "sys/seqpacket.h"
+#include "warden/serve.h"
+#include "warden/warden.h"
+
+void answer(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+
+	if (w->control_fd < 0)
+		return;
+	if (seqpacket_send(w->control_fd, warden_msg_view(m), &fd, fd >= 0, &e) < 0) {
+		log_line(LOG_WARN, "the server does not take a message, dropping it",
+			 LOG_S("err", e.msg));
+		serve_disconnect(w);
+	}
+}
+
+void answer_ok(struct warden *w, const struct warden_msg *request)
+{
+	struct warden_msg m;
+
+	warden_msg_init(&m, WARDEN_OK, request->serial, request->id);
+	answer(w, &m, -1);
+}
+
+void answer_failed(struct warden *w, const struct warden_msg *request, const struct err *e)
+{
+	struct warden_msg m;
+
+	warden_msg_init(&m, WARDEN_FAILED, request->serial, request->id);
+	m.failed.code = e->code;
+	snprintf(m.failed.text, sizeof(m.failed.text), "%s", e->msg);
+	answer(w, &m, -1);
+}
+
+void report_hello(struct warden *w)
+{
+	const char *net = netslots_missing(w->nets), *cgroup = cgroups_missing(w->cgroups);
+	struct warden_msg m;
+
+	warden_msg_init(&m, WARDEN_HELLO, 0, NULL);
+	m.hello.capabilities = cgroups_capabilities(w->cgroups);
+	if (netslots_nat(w->nets))
+		m.hello.capabilities |= WARDEN_CAN_NAT;
+	snprintf(m.hello.missing, sizeof(m.hello.missing), "%s%s%s", net,
+		 *net && *cgroup ? "; " : "", cgroup);
+	answer(w, &m, -1);
+}
+
+void report_exit(const struct box *b)
+{
+	struct warden_msg m;
+
+	warden_msg_init(&m, WARDEN_EXITED, 0, b->name);
+	m.exited.status = b->exit_status;
+	m.exited.oom = cgroup_oom_kills(b->cgroup) > 0;
+	answer(b->warden, &m, -1);
+}
+
+void report_oom(const struct box *b)
+{
+	struct warden_msg m;
+
+	warden_msg_init(&m, WARDEN_OOM, 0, b->name);
+	answer(b->warden, &m, -1);
+}

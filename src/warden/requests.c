@@ -1,0 +1,241 @@
+/*
+ * warden/requests.c - create, kill, freeze, connect, adopt and the rest.
+ *
+ * Everything a request holds was checked by warden_msg_parse(); what it names is looked up here.
+ */
+#include "warden/requests.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "box/cgroup.h"
+#include "codec/warden_msg.h"
+#include "sys/seqpacket.h"
+#include "warden/adopt.h"
+#include "warden/boxes.h"
+#include "warden/paths.h"
+#include "warden/reports.h"
+#include "warden/seed.h"
+#include "warden/visit.h"
+#include "warden/warden.h"
+
+static int known_box(struct warden *w, const struct warden_msg *m, struct box **ret, struct err *e)
+{
+	*ret = box_find(w, m->id);
+	return *ret ? 0 : err_set(e, -ENOENT, "the warden knows no sandbox '%s'", m->id);
+}
+
+static int running_box(struct warden *w, const struct warden_msg *m, struct box **ret,
+		       struct err *e)
+{
+	int r = known_box(w, m, ret, e);
+
+	if (r == 0 && (*ret)->state != BOX_RUNNING)
+		return err_set(e, -ESRCH, "sandbox '%s' has ended", m->id);
+	return r;
+}
+
+/* From here on the sandbox lives by itself. */
+static int give_start_file(struct box *b, int start_file, struct err *e)
+{
+	int r = seqpacket_send(b->start_fd, VIEW("start"), &start_file, 1, e);
+
+	b->start_fd = fd_close(b->start_fd);
+	return r;
+}
+
+static int create_box(struct warden *w, const struct warden_msg *m, int start_file,
+		      struct box **ret, struct err *e)
+{
+	bool nat = m->create.network == WARDEN_NET_NAT;
+	struct box *b;
+	int r = 0;
+
+	if (start_file < 0)
+		return err_set(e, -EPROTO, "a create without a start file");
+	if (!paths_image_root(m->create.image))
+		return err_set(e, -ENOENT, "there is no image '%s' here", m->create.image);
+	if (box_find(w, m->id))
+		return err_set(e, -EEXIST, "sandbox '%s' exists", m->id);
+	b = seed_take(w, m->create.image, nat);
+	if (!b)
+		r = seed_make(w, m->create.image, nat, &b, e);
+	if (r < 0)
+		return r;
+	r = cgroup_limit(b->cgroup, &m->create.limits, e);
+	if (r == 0 && m->create.hostname[0])
+		r = visit_set_hostname(w, b->pidfd, m->create.hostname, e);
+	if (r == 0)
+		r = box_name(b, m->id, e);
+	if (r == 0)
+		r = give_start_file(b, start_file, e);
+	if (r < 0) {
+		box_destroy(b);
+		return r;
+	}
+	b->claimed = true;
+	*ret = b;
+	return 0;
+}
+
+static void handle_create(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+	struct warden_msg ok;
+	struct box *b;
+
+	if (create_box(w, m, fd, &b, &e) < 0) {
+		log_line(LOG_ERROR, "cannot create a sandbox", LOG_S("box", m->id),
+			 LOG_S("err", e.msg));
+		answer_failed(w, m, &e);
+		return;
+	}
+	warden_msg_init(&ok, WARDEN_OK, m->serial, m->id);
+	ok.process.pid = b->pid;
+	ok.process.start_time = b->start_time;
+	answer(w, &ok, -1);
+}
+
+static void handle_kill(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+	struct box *b;
+
+	(void)fd;
+	if (known_box(w, m, &b, &e) < 0) {
+		answer_failed(w, m, &e);
+		return;
+	}
+	box_destroy(b);
+	answer_ok(w, m);
+}
+
+static void freeze(struct warden *w, const struct warden_msg *m, bool frozen)
+{
+	struct err e = ERR_NONE;
+	struct box *b;
+	int r = running_box(w, m, &b, &e);
+
+	if (r == 0)
+		r = cgroup_freeze(b->cgroup, frozen, &e);
+	if (r < 0) {
+		answer_failed(w, m, &e);
+		return;
+	}
+	b->frozen = frozen;
+	answer_ok(w, m);
+}
+
+static void handle_freeze(struct warden *w, const struct warden_msg *m, int fd)
+{
+	(void)fd;
+	freeze(w, m, true);
+}
+
+static void handle_thaw(struct warden *w, const struct warden_msg *m, int fd)
+{
+	(void)fd;
+	freeze(w, m, false);
+}
+
+static void handle_limits(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+	struct box *b;
+	int r = running_box(w, m, &b, &e);
+
+	(void)fd;
+	if (r == 0)
+		r = cgroup_limit(b->cgroup, &m->limits, &e);
+	if (r < 0)
+		answer_failed(w, m, &e);
+	else
+		answer_ok(w, m);
+}
+
+static void handle_stats(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+	struct warden_msg ok;
+	struct box *b;
+	int r = running_box(w, m, &b, &e);
+
+	(void)fd;
+	warden_msg_init(&ok, WARDEN_STATS_OK, m->serial, m->id);
+	if (r == 0)
+		r = cgroup_stats(b->cgroup, &ok, &e);
+	if (r < 0)
+		answer_failed(w, m, &e);
+	else
+		answer(w, &ok, -1);
+}
+
+static void handle_connect(struct warden *w, const struct warden_msg *m, int fd)
+{
+	osb_cleanup(fd_closep) int inside = -1;
+	struct err e = ERR_NONE;
+	struct warden_msg ok;
+	struct box *b;
+	int r = running_box(w, m, &b, &e);
+
+	(void)fd;
+	if (r == 0)
+		r = visit_connect(w, b->pidfd, (uint16_t)m->connect.port, &inside, &e);
+	if (r < 0) {
+		answer_failed(w, m, &e);
+		return;
+	}
+	warden_msg_init(&ok, WARDEN_OK, m->serial, m->id);
+	answer(w, &ok, inside);
+}
+
+static void handle_adopt(struct warden *w, const struct warden_msg *m, int fd)
+{
+	struct err e = ERR_NONE;
+	struct box *b;
+
+	(void)fd;
+	if (adopt_box(w, m->id, m->process.pid, m->process.start_time, &b, &e) < 0) {
+		answer_failed(w, m, &e);
+		return;
+	}
+	b->claimed = true;
+	answer_ok(w, m);
+	if (b->state == BOX_DEAD)
+		report_exit(b);
+}
+
+static void handle_list_end(struct warden *w, const struct warden_msg *m, int fd)
+{
+	(void)fd;
+	adopt_sweep(w);
+	answer_ok(w, m);
+}
+
+void requests_handle(struct warden *w, const struct warden_msg *m, int fd)
+{
+	static const struct {
+		unsigned kind;
+		void (*handle)(struct warden *w, const struct warden_msg *m, int fd);
+	} table[] = {
+		{WARDEN_CREATE, handle_create}, {WARDEN_KILL, handle_kill},
+		{WARDEN_FREEZE, handle_freeze}, {WARDEN_THAW, handle_thaw},
+		{WARDEN_STATS, handle_stats},	{WARDEN_CONNECT, handle_connect},
+		{WARDEN_ADOPT, handle_adopt},	{WARDEN_LIST_END, handle_list_end},
+		{WARDEN_LIMITS, handle_limits},
+	};
+	struct err e = ERR_NONE;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (table[i].kind == m->kind) {
+			table[i].handle(w, m, fd);
+			return;
+		}
+	}
+	err_set(&e, -EOPNOTSUPP, "the warden takes no message of kind %u", m->kind);
+	answer_failed(w, m, &e);
+}

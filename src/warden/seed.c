@@ -1,0 +1,246 @@
+/*
+ * warden/seed.c - makes a box up to the point where only its id, its limits and its start file are
+ * missing.
+ */
+#include "warden/seed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "box/cgroup.h"
+#include "box/netslot.h"
+#include "box/setup.h"
+#include "net/loop.h"
+#include "sys/proc.h"
+#include "sys/seqpacket.h"
+#include "sys/userns.h"
+#include "warden/boxes.h"
+#include "warden/idranges.h"
+#include "warden/paths.h"
+#include "warden/record.h"
+#include "warden/warden.h"
+
+#define LISTEN_BACKLOG 1024
+#define LOG_MAX_BYTES  "16777216"
+
+/* After a failure the next try waits: a host that cannot make seeds is not asked all the time. */
+#define RETRY_MS 1000
+
+/* Everything a box's first process needs, open. */
+struct means {
+	int dir_fd, listen_fd, start_fd, start_peer, log_fd, status_fd, userns_fd, netns_fd;
+};
+
+#define MEANS_NONE ((struct means){-1, -1, -1, -1, -1, -1, -1, -1})
+
+static void means_done(struct means *m)
+{
+	int *fds[] = {&m->dir_fd, &m->listen_fd, &m->start_fd,	&m->start_peer,
+		      &m->log_fd, &m->status_fd, &m->userns_fd, &m->netns_fd};
+
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		*fds[i] = fd_close(*fds[i]);
+}
+
+static int make_dirs(struct warden *w, const char *name, int *ret_fd, struct err *e)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+		bool for_server;
+	} dirs[] = {
+		{"upper", 0755, false},	   {"work", 0755, false}, {"usr-upper", 0755, false},
+		{"usr-work", 0755, false}, {"run", 0750, true},	  {"log", 0750, true},
+	};
+	osb_cleanup(fd_closep) int fd = -1;
+
+	if (mkdirat(w->boxes_fd, name, 0710) < 0)
+		return err_set(e, -errno, "mkdir boxes/%s: %m", name);
+	fd = openat(w->boxes_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "open boxes/%s: %m", name);
+	if (fchown(fd, 0, w->server_gid) < 0)
+		return err_set(e, -errno, "chown boxes/%s: %m", name);
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (mkdirat(fd, dirs[i].name, dirs[i].mode) < 0 ||
+		    (dirs[i].for_server && fchownat(fd, dirs[i].name, 0, w->server_gid, 0) < 0))
+			return err_set(e, -errno, "mkdir boxes/%s/%s: %m", name, dirs[i].name);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* A path through /proc/self/fd stays short, however deep the state directory lies. */
+static int listen_for_execd(struct warden *w, int dir_fd, int *ret_fd, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	osb_cleanup(fd_closep) int fd = -1;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_set(e, -errno, "socket: %m");
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/run/execd.sock", dir_fd);
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		return err_set(e, -errno, "listen on run/execd.sock: %m");
+	if (fchownat(dir_fd, "run/execd.sock", 0, w->server_gid, 0) < 0 ||
+	    fchmodat(dir_fd, "run/execd.sock", 0660, 0) < 0)
+		return err_set(e, -errno, "hand run/execd.sock to the server: %m");
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+static int open_for_execd(struct warden *w, int dir_fd, const char *path, int flags, int *ret_fd,
+			  struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = openat(dir_fd, path, O_CREAT | O_CLOEXEC | flags, 0640);
+
+	if (fd < 0 || fchown(fd, 0, w->server_gid) < 0)
+		return err_set(e, -errno, "create %s: %m", path);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+static int prepare(struct warden *w, struct box *b, struct means *m, struct err *e)
+{
+	int pair[2], r;
+
+	r = make_dirs(w, b->name, &m->dir_fd, e);
+	if (r == 0)
+		r = listen_for_execd(w, m->dir_fd, &m->listen_fd, e);
+	if (r == 0)
+		r = open_for_execd(w, m->dir_fd, "log/entry.log", O_RDWR | O_APPEND, &m->log_fd, e);
+	if (r == 0)
+		r = open_for_execd(w, m->dir_fd, "log/status.json", O_RDWR, &m->status_fd, e);
+	if (r == 0)
+		r = seqpacket_pair(pair, e);
+	if (r < 0)
+		return r;
+	m->start_fd = pair[0];
+	m->start_peer = pair[1];
+	r = idranges_take(w->ids, &b->id_index, e);
+	if (r < 0)
+		return r;
+	r = userns_new(idranges_base(b->id_index), IDRANGES_SIZE, &m->userns_fd, e);
+	if (r == 0)
+		r = netslot_make(w->nets, b->nat, &b->net_slot, &m->netns_fd, e);
+	if (r == 0)
+		r = cgroup_create(w->cgroups, b->name, &b->cgroup, e);
+	return r;
+}
+
+static int start(struct warden *w, struct box *b, struct means *m, struct err *e)
+{
+	static char *const argv[] = {
+		"execd",       "--init",   "--listen", "fd:3",	    "--start-fd",
+		"4",	       "--log-fd", "5",	       "--log-max", LOG_MAX_BYTES,
+		"--status-fd", "6",	   "--harden", NULL,
+	};
+	static char *const env[] = {
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=/root",
+		"LANG=C.UTF-8",
+		NULL,
+	};
+	int fds[] = {m->listen_fd, m->start_peer, m->log_fd, m->status_fd};
+	char box_dir[64];
+	struct setup s = {
+		.new_root = PATHS_NEW_ROOT,
+		.image = paths_image_root(b->image),
+		.usr = paths_image_usr(b->image),
+		.box_dir = box_dir,
+		.userns_fd = m->userns_fd,
+		.id_base = idranges_base(b->id_index),
+		.netns_fd = m->netns_fd,
+		.cgroup = b->cgroup,
+		.cgroup_v1 = cgroups_shown(w->cgroups),
+		.filter = w->filter,
+		.exec_fd = w->execd_fd,
+		.fds = fds,
+		.fds_n = ARRAY_LEN(fds),
+		.argv = argv,
+		.env = env,
+	};
+	int r;
+
+	snprintf(box_dir, sizeof(box_dir), "/proc/self/fd/%d", m->dir_fd);
+	r = setup_start(&s, &b->pid, &b->pidfd, e);
+	if (r < 0)
+		return r;
+	b->is_child = true;
+	return proc_start_time(b->pid, &b->start_time, e);
+}
+
+int seed_make(struct warden *w, const char *image, bool nat, struct box **ret, struct err *e)
+{
+	osb_cleanup(means_done) struct means m = MEANS_NONE;
+	struct record record = {0};
+	struct box *b;
+	int r;
+
+	b = box_new(w, image, nat);
+	rand_hex(b->name);
+	r = prepare(w, b, &m, e);
+	if (r == 0) {
+		record.id_index = b->id_index;
+		record.net_slot = b->net_slot;
+		memcpy(record.cgroup, b->name, strlen(b->name));
+		r = record_write(m.dir_fd, &record, e);
+	}
+	if (r == 0)
+		r = start(w, b, &m, e);
+	if (r == 0)
+		r = box_watch(b, e);
+	if (r < 0) {
+		box_destroy(b);
+		return r;
+	}
+	b->start_fd = take_fd(m.start_fd);
+	*ret = b;
+	return 0;
+}
+
+struct box *seed_take(struct warden *w, const char *image, bool nat)
+{
+	list_each_safe (it, next, &w->boxes) {
+		struct box *b = list_entry(it, struct box, link);
+
+		/* Seeds stand in front; the first running box ends the search. */
+		if (b->state != BOX_SEED)
+			break;
+		if (b->nat == nat && strcmp(b->image, image) == 0) {
+			w->seeds_ready--;
+			loop_task_post(w->refill);
+			return b;
+		}
+	}
+	return NULL;
+}
+
+void seed_refill(struct warden *w)
+{
+	struct err e = ERR_NONE;
+	struct box *b;
+
+	if (w->seeds_ready >= w->seeds_wanted)
+		return;
+	if (seed_make(w, "host", w->want_nat, &b, &e) < 0) {
+		log_line(LOG_WARN, "cannot make a sandbox ahead, trying again",
+			 LOG_S("err", e.msg));
+		loop_timer_start(w->refill_later, RETRY_MS);
+		return;
+	}
+	list_push_front(&w->boxes, &b->link);
+	w->seeds_ready++;
+	if (w->seeds_ready < w->seeds_wanted)
+		loop_task_post(w->refill);
+}

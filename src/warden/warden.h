@@ -1,0 +1,83 @@
+/*
+ * warden/warden.h - what the warden's parts share: its loop, its means, and the table of sandboxes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "base/macro.h"
+
+struct cgroup;
+struct cgroups;
+struct filter;
+struct loop;
+struct loop_fd;
+struct loop_task;
+struct loop_timer;
+struct map;
+struct netslots;
+struct warden_msg;
+
+#define BOX_NAME_MAX 40 /* a sandbox's id, or a seed's name, with the NUL */
+
+enum box_state {
+	BOX_SEED,    /* contained and idle: execd waits for its start file */
+	BOX_RUNNING, /* taken: it has an id */
+	BOX_DEAD,    /* its first process has ended; the server has not let go of it yet */
+};
+
+/* One sandbox, or one that is being kept ready. */
+struct box {
+	struct list link; /* in warden.boxes */
+	struct warden *warden;
+	enum box_state state;
+	bool claimed; /* the server that is connected now knows it */
+	bool nat;
+	bool frozen;
+	char name[BOX_NAME_MAX]; /* of its directory below boxes/: the id once taken */
+	char image[128];
+	pid_t pid;
+	bool is_child; /* else adopted: its exit status is not ours to collect */
+	int pidfd;
+	uint64_t start_time;
+	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
+	uint32_t id_index; /* of its range of host ids */
+	uint32_t net_slot;
+	struct cgroup *cgroup;
+	uint64_t oom_kills;
+	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
+	struct loop_fd *exit_watch, *oom_watch;
+};
+
+struct warden {
+	struct loop *loop;
+	/* means */
+	struct cgroups *cgroups;
+	struct netslots *nets;
+	struct filter *filter;
+	int execd_fd;
+	int own_net_fd, own_uts_fd; /* where to come back to after a visit inside */
+	int boxes_fd, trash_fd;	    /* directories of the state directory */
+	gid_t server_gid;
+	const char *state_dir;
+	/* the server */
+	int supervisor_fd, control_fd;
+	struct loop_fd *supervisor_watch, *control_watch;
+	/* sandboxes */
+	struct list boxes;
+	struct map *by_id; /* BOX_RUNNING and BOX_DEAD */
+	struct idranges *ids;
+	/* background work */
+	unsigned seeds_wanted;
+	unsigned seeds_ready;
+	bool want_nat;
+	struct loop_task *refill;
+	struct loop_timer *refill_later;
+	struct trash *trash;
+	struct list doomed; /* cgroups that were still busy */
+	struct loop_timer *doomed_timer;
+};
