@@ -1,17 +1,22 @@
 /*
- * sys/caps.h - capability sets of the calling process.
+ * sys/caps.h - what a process may do beyond its user's rights.
  */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
 
 #include "base/macro.h"
 
 struct err;
 
-/* Effective = permitted. */
-osb_must_check int caps_raise_effective(struct err *e);
+/* May we mount and make namespaces (CAP_SYS_ADMIN)? */
+bool caps_can_mount(void);
 
-/* Bounding, permitted, effective: only `mask` (bit n = capability n); inheritable and ambient:
- * none. */
-osb_must_check int caps_keep_only(uint64_t mask, struct err *e);
+/* May we become any user and group? */
+bool caps_can_change_user(void);
+
+/*
+ * Nothing that is executed from now on gets more than an ordinary container's root needs for its
+ * own files and processes: no mounts, no devices, no tracing, no network administration.
+ */
+osb_must_check int caps_limit(struct err *e);
