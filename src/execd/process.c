@@ -113,26 +113,22 @@ static void on_grace(void *arg)
 		bury(p);
 }
 
-int process_start(struct app *app, const struct spawn *spec, process_exit_fn *exited, void *arg,
+int process_adopt(struct app *app, pid_t pid, int pidfd, process_exit_fn *exited, void *arg,
 		  struct process **ret, struct err *e)
 {
 	struct process *p = mem_new(struct process);
 	int r;
 
 	p->app = app;
-	p->pidfd = -1;
-	r = spawn(spec, &p->pid, &p->pidfd, e);
-	if (r < 0) {
-		destroy(p);
-		return r;
-	}
+	p->pid = pid;
+	p->pidfd = pidfd;
 	p->running = true;
 	p->exited = exited;
 	p->arg = arg;
 	reaper_add(app->reaper, p->pid, on_ended, p);
 	r = loop_fd_new(app->loop, p->pidfd, on_pidfd, p, &p->watch, e);
 	if (r < 0) {
-		(void)kill(-p->pid, SIGKILL);
+		(void)kill(p->pid, SIGKILL);
 		(void)!waitpid(p->pid, NULL, 0);
 		reaper_remove(app->reaper, p->pid);
 		destroy(p);
@@ -141,6 +137,16 @@ int process_start(struct app *app, const struct spawn *spec, process_exit_fn *ex
 	loop_fd_want(p->watch, LOOP_READ);
 	*ret = p;
 	return 0;
+}
+
+int process_start(struct app *app, const struct spawn *spec, process_exit_fn *exited, void *arg,
+		  struct process **ret, struct err *e)
+{
+	int pidfd = -1;
+	pid_t pid = -1;
+	int r = spawn(spec, &pid, &pidfd, e);
+
+	return r < 0 ? r : process_adopt(app, pid, pidfd, exited, arg, ret, e);
 }
 
 pid_t process_pid(const struct process *p)

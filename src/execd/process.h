@@ -21,6 +21,11 @@ typedef void process_exit_fn(void *arg, int status);
 
 osb_must_check int process_start(struct app *app, const struct spawn *spec, process_exit_fn *exited,
 				 void *arg, struct process **ret, struct err *e);
+
+/* The same for a child that was forked elsewhere; `pidfd` is taken, also on failure (which kills
+ * the child). */
+osb_must_check int process_adopt(struct app *app, pid_t pid, int pidfd, process_exit_fn *exited,
+				 void *arg, struct process **ret, struct err *e);
 pid_t process_pid(const struct process *p);
 bool process_running(const struct process *p);
 
