@@ -10,8 +10,10 @@
 
 #include "base/buf.h"
 #include "base/strv.h"
+#include "execd/metrics.h"
 
 struct commands;
+struct http_proxies;
 struct http_server;
 struct isolated;
 struct loop;
@@ -31,8 +33,10 @@ struct app {
 	char *sh;	   /* where sh was found when there was no bash */
 	struct buf events; /* where outputs build events: shared scratch, empty between calls */
 	size_t outputs_n;  /* its users */
+	struct metrics_base metrics; /* the reading that /metrics compares with */
 	struct commands *commands;
 	struct sessions *sessions;
 	struct ptys *ptys;
+	struct http_proxies *proxies;
 	struct isolated *isolated;
 };

@@ -7,17 +7,24 @@
 
 #include "execd/app.h"
 #include "execd/command.h"
+#include "execd/ptys.h"
 #include "execd/sessions.h"
+#include "net/http_proxy.h"
 
 int parts_start(struct app *app, struct err *e)
 {
+	metrics_base_init(&app->metrics);
 	app->commands = commands_new(app, &command_limits_default);
 	app->sessions = sessions_new(app);
+	app->ptys = ptys_new(app);
+	app->proxies = http_proxies_new();
 	return 0;
 }
 
 void parts_stop(struct app *app)
 {
+	http_proxies_free(app->proxies);
+	ptys_free(app->ptys);
 	sessions_free(app->sessions);
 	commands_free(app->commands);
 	free(app->bash);

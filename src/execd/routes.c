@@ -10,6 +10,9 @@ static const struct route *const tables[] = {
 	api_command_routes,
 	api_session_routes,
 	api_files_routes,
+	api_metrics_routes,
+	api_pty_routes,
+	api_proxy_routes,
 	NULL,
 };
 

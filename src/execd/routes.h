@@ -11,6 +11,9 @@ extern const struct route api_misc_routes[];
 extern const struct route api_command_routes[];
 extern const struct route api_session_routes[];
 extern const struct route api_files_routes[];
+extern const struct route api_metrics_routes[];
+extern const struct route api_pty_routes[];
+extern const struct route api_proxy_routes[];
 
 /* The handler of the daemon's server: `app` is a struct app. */
 void routes_handle(struct http_exchange *x, void *app);
