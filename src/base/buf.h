@@ -28,7 +28,8 @@ void buf_done(struct buf *b); /* frees; the buffer may be used again */
 
 static inline struct view buf_view(const struct buf *b)
 {
-	return (struct view){b->mem ? b->mem + b->start : NULL, b->len};
+	/* Added as numbers: an empty buffer has no memory, and NULL + 0 is undefined in C. */
+	return (struct view){(const char *)((uintptr_t)b->mem + b->start), b->len};
 }
 
 osb_must_check int buf_append(struct buf *b, const void *p, size_t n);
