@@ -38,7 +38,7 @@ fuzz:
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
 bench: build
-	@python3 bench/execd.py
+	@/usr/bin/python3 bench/execd.py
 
 run-execd: build
 	@tools/run_execd.sh $(EXECD_PORT)

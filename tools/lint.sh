@@ -16,8 +16,8 @@ run() {
 }
 
 run format tools/format.sh --check
-run layers python3 tools/check_layers.py
-run style python3 tools/check_style.py
-[ -f tools/check_api.py ] && run api python3 tools/check_api.py
-[ -n "${LINT_FAST:-}" ] || run clang-tidy python3 tools/tidy.py
+run layers /usr/bin/python3 tools/check_layers.py
+run style /usr/bin/python3 tools/check_style.py
+[ -f tools/check_api.py ] && run api /usr/bin/python3 tools/check_api.py
+[ -n "${LINT_FAST:-}" ] || run clang-tidy /usr/bin/python3 tools/tidy.py
 exit $failed
