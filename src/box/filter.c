@@ -1,0 +1,508 @@
+/*
+ * box/filter.c - which system calls exist inside a sandbox.
+ *
+ * An allow-list: what is not named here fails with EPERM, and what is newer than the library that
+ * compiles it with ENOSYS, as programs that probe for new calls expect.  libseccomp compiles it
+ * once; the bytes are applied in each child.
+ */
+#include "box/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+struct filter {
+	struct sock_filter *code;
+	unsigned short len;
+};
+
+/* Files, memory, processes, time, sockets: what ordinary programs are made of. */
+static const char *const allowed[] = {
+	"_llseek",
+	"_newselect",
+	"accept",
+	"accept4",
+	"access",
+	"alarm",
+	"arch_prctl",
+	"bind",
+	"brk",
+	"cachestat",
+	"capget",
+	"capset",
+	"chdir",
+	"chmod",
+	"chown",
+	"chown32",
+	"clock_adjtime",
+	"clock_getres",
+	"clock_gettime",
+	"clock_nanosleep",
+	"clone",
+	"clone3",
+	"close",
+	"close_range",
+	"connect",
+	"copy_file_range",
+	"creat",
+	"dup",
+	"dup2",
+	"dup3",
+	"epoll_create",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_pwait",
+	"epoll_pwait2",
+	"epoll_wait",
+	"eventfd",
+	"eventfd2",
+	"execve",
+	"execveat",
+	"exit",
+	"exit_group",
+	"faccessat",
+	"faccessat2",
+	"fadvise64",
+	"fadvise64_64",
+	"fallocate",
+	"fanotify_mark",
+	"fchdir",
+	"fchmod",
+	"fchmodat",
+	"fchmodat2",
+	"fchown",
+	"fchown32",
+	"fchownat",
+	"fcntl",
+	"fcntl64",
+	"fdatasync",
+	"fgetxattr",
+	"flistxattr",
+	"flock",
+	"fork",
+	"fremovexattr",
+	"fsetxattr",
+	"fstat",
+	"fstat64",
+	"fstatat64",
+	"fstatfs",
+	"fstatfs64",
+	"fsync",
+	"ftruncate",
+	"ftruncate64",
+	"futex",
+	"futex_requeue",
+	"futex_wait",
+	"futex_waitv",
+	"futex_wake",
+	"futimesat",
+	"get_robust_list",
+	"get_thread_area",
+	"getcpu",
+	"getcwd",
+	"getdents",
+	"getdents64",
+	"getegid",
+	"getegid32",
+	"geteuid",
+	"geteuid32",
+	"getgid",
+	"getgid32",
+	"getgroups",
+	"getgroups32",
+	"getitimer",
+	"getpeername",
+	"getpgid",
+	"getpgrp",
+	"getpid",
+	"getppid",
+	"getpriority",
+	"getrandom",
+	"getresgid",
+	"getresgid32",
+	"getresuid",
+	"getresuid32",
+	"getrlimit",
+	"getrusage",
+	"getsid",
+	"getsockname",
+	"getsockopt",
+	"gettid",
+	"gettimeofday",
+	"getuid",
+	"getuid32",
+	"getxattr",
+	"getxattrat",
+	"inotify_add_watch",
+	"inotify_init",
+	"inotify_init1",
+	"inotify_rm_watch",
+	"ioctl",
+	"ioprio_get",
+	"ioprio_set",
+	"ipc",
+	"kill",
+	"landlock_add_rule",
+	"landlock_create_ruleset",
+	"landlock_restrict_self",
+	"lchown",
+	"lchown32",
+	"lgetxattr",
+	"link",
+	"linkat",
+	"listen",
+	"listmount",
+	"listxattr",
+	"listxattrat",
+	"llistxattr",
+	"lremovexattr",
+	"lseek",
+	"lsetxattr",
+	"lstat",
+	"lstat64",
+	"madvise",
+	"map_shadow_stack",
+	"membarrier",
+	"memfd_create",
+	"memfd_secret",
+	"mincore",
+	"mkdir",
+	"mkdirat",
+	"mknod",
+	"mknodat",
+	"mlock",
+	"mlock2",
+	"mlockall",
+	"mmap",
+	"mmap2",
+	"mprotect",
+	"mq_getsetattr",
+	"mq_notify",
+	"mq_open",
+	"mq_timedreceive",
+	"mq_timedsend",
+	"mq_unlink",
+	"mremap",
+	"mseal",
+	"msgctl",
+	"msgget",
+	"msgrcv",
+	"msgsnd",
+	"msync",
+	"munlock",
+	"munlockall",
+	"munmap",
+	"nanosleep",
+	"newfstatat",
+	"open",
+	"openat",
+	"openat2",
+	"pause",
+	"pidfd_open",
+	"pidfd_send_signal",
+	"pipe",
+	"pipe2",
+	"pkey_alloc",
+	"pkey_free",
+	"pkey_mprotect",
+	"poll",
+	"ppoll",
+	"prctl",
+	"pread64",
+	"preadv",
+	"preadv2",
+	"prlimit64",
+	"process_mrelease",
+	"pselect6",
+	"pwrite64",
+	"pwritev",
+	"pwritev2",
+	"read",
+	"readahead",
+	"readlink",
+	"readlinkat",
+	"readv",
+	"recv",
+	"recvfrom",
+	"recvmmsg",
+	"recvmsg",
+	"remap_file_pages",
+	"removexattr",
+	"removexattrat",
+	"rename",
+	"renameat",
+	"renameat2",
+	"restart_syscall",
+	"riscv_flush_icache",
+	"riscv_hwprobe",
+	"rmdir",
+	"rseq",
+	"rt_sigaction",
+	"rt_sigpending",
+	"rt_sigprocmask",
+	"rt_sigqueueinfo",
+	"rt_sigreturn",
+	"rt_sigsuspend",
+	"rt_sigtimedwait",
+	"rt_tgsigqueueinfo",
+	"sched_get_priority_max",
+	"sched_get_priority_min",
+	"sched_getaffinity",
+	"sched_getattr",
+	"sched_getparam",
+	"sched_getscheduler",
+	"sched_rr_get_interval",
+	"sched_setaffinity",
+	"sched_setattr",
+	"sched_setparam",
+	"sched_setscheduler",
+	"sched_yield",
+	"seccomp",
+	"select",
+	"semctl",
+	"semget",
+	"semop",
+	"semtimedop",
+	"send",
+	"sendfile",
+	"sendfile64",
+	"sendmmsg",
+	"sendmsg",
+	"sendto",
+	"set_robust_list",
+	"set_thread_area",
+	"set_tid_address",
+	"setfsgid",
+	"setfsgid32",
+	"setfsuid",
+	"setfsuid32",
+	"setgid",
+	"setgid32",
+	"setgroups",
+	"setgroups32",
+	"setitimer",
+	"setpgid",
+	"setpriority",
+	"setregid",
+	"setregid32",
+	"setresgid",
+	"setresgid32",
+	"setresuid",
+	"setresuid32",
+	"setreuid",
+	"setreuid32",
+	"setrlimit",
+	"setsid",
+	"setsockopt",
+	"setuid",
+	"setuid32",
+	"setxattr",
+	"setxattrat",
+	"shmat",
+	"shmctl",
+	"shmdt",
+	"shmget",
+	"shutdown",
+	"sigaltstack",
+	"signalfd",
+	"signalfd4",
+	"sigprocmask",
+	"sigreturn",
+	"socketcall",
+	"socketpair",
+	"splice",
+	"stat",
+	"stat64",
+	"statfs",
+	"statfs64",
+	"statmount",
+	"statx",
+	"symlink",
+	"symlinkat",
+	"sync",
+	"sync_file_range",
+	"syncfs",
+	"sysinfo",
+	"tee",
+	"tgkill",
+	"time",
+	"timer_create",
+	"timer_delete",
+	"timer_getoverrun",
+	"timer_gettime",
+	"timer_settime",
+	"timerfd_create",
+	"timerfd_gettime",
+	"timerfd_settime",
+	"times",
+	"tkill",
+	"truncate",
+	"truncate64",
+	"ugetrlimit",
+	"umask",
+	"uname",
+	"unlink",
+	"unlinkat",
+	"uretprobe",
+	"utime",
+	"utimensat",
+	"utimes",
+	"vfork",
+	"vmsplice",
+	"wait4",
+	"waitid",
+	"waitpid",
+	"write",
+	"writev",
+	/* What execd needs for sessions isolated inside the sandbox.  They act on its own user
+	 * namespace only, and execd forbids them to whatever it starts. */
+	"chroot",
+	"fsconfig",
+	"fsmount",
+	"fsopen",
+	"fspick",
+	"mount",
+	"mount_setattr",
+	"move_mount",
+	"open_tree",
+	"pivot_root",
+	"setns",
+	"umount2",
+	"unshare",
+	/* Tracing works between processes of one sandbox, which share a user namespace anyway. */
+	"kcmp",
+	"pidfd_getfd",
+	"process_madvise",
+	"process_vm_readv",
+	"process_vm_writev",
+	"ptrace",
+};
+
+/* TIOCSTI types into a terminal, TIOCLINUX into a console: both have been ways out. */
+#define IOCTL_TIOCSTI	0x5412
+#define IOCTL_TIOCLINUX 0x541c
+
+static int allow(scmp_filter_ctx ctx, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
+		int nr = seccomp_syscall_resolve_name(allowed[i]);
+		int r;
+
+		if (nr == __NR_SCMP_ERROR)
+			continue; /* of another architecture, or newer than the library */
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for %s", allowed[i]);
+	}
+	return 0;
+}
+
+/* Sockets of the families that ordinary programs use; vsock reaches the hypervisor, packet and xdp
+ * the wire. */
+static int allow_sockets(scmp_filter_ctx ctx, struct err *e)
+{
+	static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for sockets");
+	}
+	return 0;
+}
+
+static int forbid(scmp_filter_ctx ctx, struct err *e)
+{
+	static const unsigned ioctls[] = {IOCTL_TIOCSTI, IOCTL_TIOCLINUX};
+	static const unsigned personalities[] = {0x0, 0x0008, 0x20000, 0x20008, 0xffffffff};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(ioctls); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, ioctls[i]));
+	/* No switching off of address randomisation: only the harmless personalities. */
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(personalities); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
+				     SCMP_A0(SCMP_CMP_EQ, personalities[i]));
+	return r < 0 ? err_set(e, r, "seccomp rule") : 0;
+}
+
+static int load(scmp_filter_ctx ctx, struct filter *f, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = memfd_create("filter", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "memfd_create: %m");
+	r = seccomp_export_bpf(ctx, fd);
+	if (r < 0 || fstat(fd, &st) < 0)
+		return err_set(e, r < 0 ? r : -errno, "compile the system call filter");
+	f->code = mem_alloc((size_t)st.st_size);
+	f->len = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
+	if (pread(fd, f->code, (size_t)st.st_size, 0) != st.st_size)
+		return err_set(e, -EIO, "read the system call filter");
+	return 0;
+}
+
+int filter_new(struct filter **ret, struct err *e)
+{
+	struct filter *f = mem_new(struct filter);
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r = 0;
+
+	if (!ctx)
+		r = err_set(e, -ENOMEM, "seccomp_init");
+	/* A binary search instead of a chain: the filter runs on every system call. */
+	if (r == 0)
+		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (r == 0)
+		r = forbid(ctx, e);
+	if (r == 0)
+		r = allow_sockets(ctx, e);
+	if (r == 0)
+		r = allow(ctx, e);
+	if (r == 0)
+		r = load(ctx, f, e);
+	if (ctx)
+		seccomp_release(ctx);
+	if (r < 0) {
+		filter_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+void filter_free(struct filter *f)
+{
+	if (!f)
+		return;
+	free(f->code);
+	free(f);
+}
+
+int filter_apply(const struct filter *f, struct err *e)
+{
+	struct sock_fprog p = {.len = f->len, .filter = f->code};
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p, 0, 0) < 0)
+		return err_set(e, -errno, "prctl: %m");
+	return 0;
+}

@@ -1,0 +1,84 @@
+/*
+ * runtime/runtime.h - what every kind of sandbox can do, as one table of operations.
+ *
+ * Each operation is asynchronous: it returns at once and calls back from the loop, exactly once,
+ * also on failure.  The API layer knows only this table.  What a runtime cannot do is NULL in its
+ * table, and its capabilities say so.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "base/view.h"
+
+struct err;
+struct loop;
+struct runtime;
+
+struct runtime_limits {
+	uint64_t memory_bytes, memory_low_bytes, cpu_milli, cpu_weight_milli, pids;
+};
+
+struct runtime_spec {
+	const char *id;
+	const char *image; /* resolved: "host" */
+	const char *hostname;
+	struct runtime_limits limits;
+	bool network;		/* outward NAT, else loopback only */
+	struct view start_file; /* JSON for execd */
+};
+
+/* What must be remembered to find the sandbox again after a restart; the store keeps it. */
+struct runtime_handle {
+	int32_t pid;
+	uint64_t start_time;
+};
+
+struct runtime_stats {
+	uint64_t cpu_usec, memory_bytes, memory_peak_bytes, memory_limit_bytes, pids, oom_kills;
+};
+
+typedef void runtime_done_fn(void *arg, const struct err *e); /* e is NULL on success */
+typedef void runtime_create_fn(void *arg, const struct runtime_handle *handle, const struct err *e);
+typedef void runtime_connect_fn(void *arg, int fd, const struct err *e); /* fd is the callee's */
+typedef void runtime_stats_fn(void *arg, const struct runtime_stats *stats, const struct err *e);
+
+/* News that nobody asked for. */
+struct runtime_events {
+	void (*ready)(void *arg); /* (re)connected: adopt what should be running, then adopt_end */
+	void (*exited)(void *arg, const char *id, int status, bool oom); /* status -1 = unknown */
+	void (*oom)(void *arg, const char *id);
+};
+
+struct runtime_ops {
+	const char *name;
+	void (*create)(struct runtime *r, const struct runtime_spec *spec, runtime_create_fn *fn,
+		       void *arg);
+	void (*kill)(struct runtime *r, const char *id, runtime_done_fn *fn, void *arg);
+	void (*pause)(struct runtime *r, const char *id, runtime_done_fn *fn, void *arg);
+	void (*resume)(struct runtime *r, const char *id, runtime_done_fn *fn, void *arg);
+	void (*adopt)(struct runtime *r, const char *id, const struct runtime_handle *h,
+		      runtime_done_fn *fn, void *arg); /* -ESRCH: it is gone */
+	void (*adopt_end)(struct runtime *r, runtime_done_fn *fn, void *arg);
+	void (*connect)(struct runtime *r, const char *id, uint16_t port, runtime_connect_fn *fn,
+			void *arg);
+	/* A connection to execd itself: queues in the kernel until execd accepts. */
+	void (*connect_execd)(struct runtime *r, const char *id, runtime_connect_fn *fn, void *arg);
+	void (*stats)(struct runtime *r, const char *id, runtime_stats_fn *fn, void *arg);
+	void (*free)(struct runtime *r);
+};
+
+struct runtime {
+	const struct runtime_ops *ops;
+	unsigned capabilities;
+	char missing[256]; /* guarantees this host does not give, in words; "" = all there */
+};
+
+/* The native runtime over an inherited SOCK_SEQPACKET to the warden (taken).  state_dir borrowed.
+ */
+osb_must_check int runtime_native_new(struct loop *l, int warden_fd, const char *state_dir,
+				      const struct runtime_events *events, void *arg,
+				      struct runtime **ret, struct err *e);

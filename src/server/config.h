@@ -1,0 +1,55 @@
+/*
+ * server/config.h - the configuration: one table says every key, its type, default and meaning.
+ *
+ * docs/configuration.md and `init-config` are written from the same table.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "base/strv.h"
+
+struct err;
+
+struct config_alias {
+	char *pattern; /* glob over image references: "opensandbox/code-interpreter:*" */
+	char *image;   /* "host" */
+};
+
+struct config {
+	/* [server] */
+	char *host;
+	int64_t port;
+	char *api_key;			     /* NULL = none */
+	char *eip;			     /* or NULL */
+	int64_t max_sandbox_timeout_seconds; /* 0 = none */
+	int64_t timeout_keep_alive, timeout_graceful_shutdown;
+	int64_t limit_concurrency, backlog;
+	/* [log] */
+	char *log_level;
+	/* [runtime] */
+	char *runtime_type; /* "native" */
+	/* [native] */
+	char *state_dir;
+	char *user;   /* the server's own user; default "nobody" */
+	char *subnet; /* "10.88.0.0/16"-like */
+	bool network;
+	bool exec_token;
+	int64_t pids_limit, max_sandboxes, max_concurrent_creates, max_concurrent_requests, seeds;
+	struct config_alias *aliases;
+	size_t aliases_n;
+	/* [storage] */
+	struct strv allowed_host_paths;
+	/* [renew_intent] */
+	bool renew_enabled;
+	int64_t renew_min_interval_seconds;
+};
+
+/* Warnings (unknown keys with their line, keys without effect here) go to `warn`. */
+typedef void config_warn_fn(void *arg, const char *sentence);
+
+osb_must_check int config_load(const char *path, config_warn_fn *warn, void *arg,
+			       struct config *ret, struct err *e);
+void config_done(struct config *c);
