@@ -24,9 +24,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+/* A rule of the allow-list cannot say "all but this value", so the exceptions are a second program:
+ * the kernel runs both, and the stricter answer counts. */
+enum program { PROGRAM_ALLOW, PROGRAM_EXCEPT, PROGRAMS_ };
+
 struct filter {
-	struct sock_filter *code;
-	unsigned short len;
+	struct sock_fprog programs[PROGRAMS_];
 };
 
 /* Files, memory, processes, time, sockets: what ordinary programs are made of. */
@@ -426,23 +429,37 @@ static int allow_sockets(scmp_filter_ctx ctx, struct err *e)
 	return 0;
 }
 
-static int forbid(scmp_filter_ctx ctx, struct err *e)
+/* No switching off of address randomisation: only the harmless personalities. */
+static int allow_personalities(scmp_filter_ctx ctx, struct err *e)
 {
-	static const unsigned ioctls[] = {IOCTL_TIOCSTI, IOCTL_TIOCLINUX};
 	static const unsigned personalities[] = {0x0, 0x0008, 0x20000, 0x20008, 0xffffffff};
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(ioctls); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-				     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, ioctls[i]));
-	/* No switching off of address randomisation: only the harmless personalities. */
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(personalities); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-				     SCMP_A0(SCMP_CMP_EQ, personalities[i]));
-	return r < 0 ? err_set(e, r, "seccomp rule") : 0;
+	for (size_t i = 0; i < ARRAY_LEN(personalities); i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
+					 SCMP_A0(SCMP_CMP_EQ, personalities[i]));
+
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for personalities");
+	}
+	return 0;
 }
 
-static int load(scmp_filter_ctx ctx, struct filter *f, struct err *e)
+/* The kernel looks at the low 32 bits only, so the comparison does too. */
+static int except_ioctls(scmp_filter_ctx ctx, struct err *e)
+{
+	static const unsigned ioctls[] = {IOCTL_TIOCSTI, IOCTL_TIOCLINUX};
+
+	for (size_t i = 0; i < ARRAY_LEN(ioctls); i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, ioctls[i]));
+
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for ioctl");
+	}
+	return 0;
+}
+
+static int load(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
 	struct stat st;
@@ -454,37 +471,49 @@ static int load(scmp_filter_ctx ctx, struct filter *f, struct err *e)
 	r = seccomp_export_bpf(ctx, fd);
 	if (r < 0 || fstat(fd, &st) < 0)
 		return err_set(e, r < 0 ? r : -errno, "compile the system call filter");
-	f->code = mem_alloc((size_t)st.st_size);
-	f->len = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
-	if (pread(fd, f->code, (size_t)st.st_size, 0) != st.st_size)
+	ret->filter = mem_alloc((size_t)st.st_size);
+	ret->len = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
+	if (pread(fd, ret->filter, (size_t)st.st_size, 0) != st.st_size)
 		return err_set(e, -EIO, "read the system call filter");
 	return 0;
+}
+
+static int compile(enum program which, struct sock_fprog *ret, struct err *e)
+{
+	scmp_filter_ctx ctx =
+		seccomp_init(which == PROGRAM_ALLOW ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW);
+	int r = 0;
+
+	if (!ctx)
+		return err_set(e, -ENOMEM, "seccomp_init");
+	/* A binary search instead of a chain: the filter runs on every system call. */
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (which == PROGRAM_ALLOW) {
+		r = allow_personalities(ctx, e);
+		if (r == 0)
+			r = allow_sockets(ctx, e);
+		if (r == 0)
+			r = allow(ctx, e);
+	} else {
+		r = except_ioctls(ctx, e);
+	}
+	if (r == 0)
+		r = load(ctx, ret, e);
+	seccomp_release(ctx);
+	return r;
 }
 
 int filter_new(struct filter **ret, struct err *e)
 {
 	struct filter *f = mem_new(struct filter);
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r = 0;
 
-	if (!ctx)
-		r = err_set(e, -ENOMEM, "seccomp_init");
-	/* A binary search instead of a chain: the filter runs on every system call. */
-	if (r == 0)
-		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	if (r == 0)
-		r = forbid(ctx, e);
-	if (r == 0)
-		r = allow_sockets(ctx, e);
-	if (r == 0)
-		r = allow(ctx, e);
-	if (r == 0)
-		r = load(ctx, f, e);
-	if (ctx)
-		seccomp_release(ctx);
-	if (r < 0) {
-		filter_free(f);
-		return r;
+	for (int i = 0; i < PROGRAMS_; i++) {
+		int r = compile((enum program)i, &f->programs[i], e);
+
+		if (r < 0) {
+			filter_free(f);
+			return r;
+		}
 	}
 	*ret = f;
 	return 0;
@@ -494,15 +523,16 @@ void filter_free(struct filter *f)
 {
 	if (!f)
 		return;
-	free(f->code);
+	for (int i = 0; i < PROGRAMS_; i++)
+		free(f->programs[i].filter);
 	free(f);
 }
 
 int filter_apply(const struct filter *f, struct err *e)
 {
-	struct sock_fprog p = {.len = f->len, .filter = f->code};
-
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p, 0, 0) < 0)
-		return err_set(e, -errno, "prctl: %m");
+	/* The exceptions first: once the list is on, nothing here may be missing from it. */
+	for (int i = PROGRAMS_ - 1; i >= 0; i--)
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f->programs[i], 0, 0) < 0)
+			return err_set(e, -errno, "prctl: %m");
 	return 0;
 }
