@@ -11,13 +11,17 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/fd.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/relay.h"
 
 #define CONTINUE_MS 1000 /* how long a server may think about Expect: 100-continue */
+
+struct http_proxies {
+	struct list members;
+};
 
 struct proxy {
 	struct list link;
@@ -41,20 +45,21 @@ static void proxy_free(struct proxy *p)
 	free(p);
 }
 
-void http_proxies_init(struct http_proxies *all)
+struct http_proxies *http_proxies_new(void)
 {
+	struct http_proxies *all = mem_new(struct http_proxies);
+
 	list_init(&all->members);
+	return all;
 }
 
-void http_proxies_done(struct http_proxies *all)
+void http_proxies_free(struct http_proxies *all)
 {
-	list_each_safe (it, next, &all->members) {
-		struct proxy *p = list_entry(it, struct proxy, link);
-
-		if (p->x)
-			http_reply_cut(p->x);
-		proxy_free(p);
-	}
+	if (!all)
+		return;
+	list_each_safe (it, next, &all->members)
+		proxy_free(list_entry(it, struct proxy, link));
+	free(all);
 }
 
 /* ---- request: client to upstream ---- */

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/list.h"
 #include "base/macro.h"
 #include "base/view.h"
 #include "codec/http1.h"
@@ -19,13 +18,13 @@
 struct http_exchange;
 struct loop;
 
-/* The exchanges and relays under way, so that their owner can end them. */
-struct http_proxies {
-	struct list members;
-};
+/* What is under way, so that its owner can end it. */
+struct http_proxies;
 
-void http_proxies_init(struct http_proxies *all);
-void http_proxies_done(struct http_proxies *all); /* cuts them; before the server is freed */
+struct http_proxies *http_proxies_new(void);
+
+/* Accepts NULL.  Cuts the relays; the server, which ends the exchanges, must have been freed. */
+void http_proxies_free(struct http_proxies *all);
 
 struct http_proxy_options {
 	struct http_target target;
