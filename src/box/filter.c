@@ -12,8 +12,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -459,9 +460,26 @@ static int except_ioctls(scmp_filter_ctx ctx, struct err *e)
 	return 0;
 }
 
-static int load(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
+/* Above the newest call that the list knows: "there is no such call", whatever the architecture. */
+static size_t answer_unknown(struct sock_filter code[3])
+{
+	int newest = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+		newest = MAX(newest, seccomp_syscall_resolve_name(allowed[i]));
+	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					       offsetof(struct seccomp_data, nr));
+	code[1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, (unsigned)newest, 0, 1);
+	code[2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+					       SECCOMP_RET_ERRNO | (ENOSYS & SECCOMP_RET_DATA));
+	return 3;
+}
+
+static int load(scmp_filter_ctx ctx, enum program which, struct sock_fprog *ret, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
+	struct sock_filter head[3];
+	size_t head_n = which == PROGRAM_ALLOW ? answer_unknown(head) : 0;
 	struct stat st;
 	int r;
 
@@ -471,9 +489,10 @@ static int load(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
 	r = seccomp_export_bpf(ctx, fd);
 	if (r < 0 || fstat(fd, &st) < 0)
 		return err_set(e, r < 0 ? r : -errno, "compile the system call filter");
-	ret->filter = mem_alloc((size_t)st.st_size);
-	ret->len = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
-	if (pread(fd, ret->filter, (size_t)st.st_size, 0) != st.st_size)
+	ret->filter = mem_alloc((size_t)st.st_size + sizeof(head));
+	ret->len = (unsigned short)(head_n + (size_t)st.st_size / sizeof(struct sock_filter));
+	memcpy(ret->filter, head, head_n * sizeof(head[0]));
+	if (pread(fd, ret->filter + head_n, (size_t)st.st_size, 0) != st.st_size)
 		return err_set(e, -EIO, "read the system call filter");
 	return 0;
 }
@@ -498,7 +517,7 @@ static int compile(enum program which, struct sock_fprog *ret, struct err *e)
 		r = except_ioctls(ctx, e);
 	}
 	if (r == 0)
-		r = load(ctx, ret, e);
+		r = load(ctx, which, ret, e);
 	seccomp_release(ctx);
 	return r;
 }
