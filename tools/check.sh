@@ -83,7 +83,11 @@ watched() {
 # meson_tests NAME DIR: every test program of a build directory.
 meson_tests() {
 	local name=$1 dir=$out/$2 t=$SECONDS code=0 ok bad
-	[ -f "$dir/build.ninja" ] || return 0
+	if [ ! -f "$dir/build.ninja" ]; then
+		echo "$dir was not built" >"$logs/$name.log"
+		note "$name" 0 1 0
+		return
+	fi
 	watched "$name" meson test -C "$dir" --no-rebuild --print-errorlogs -t 3 \
 		>"$logs/$name.log" 2>&1 </dev/null || code=$?
 	ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$logs/$name.log")

@@ -22,22 +22,20 @@ MAY_USE = {
     "box": {"base", "codec", "sys"},
     "runtime": {"base", "codec", "net", "sys"},
     "sdk": {"base", "codec", "net"},
-    # Programs: everything below them, never another program.
-    "execd": {"base", "codec", "sys", "net"},
-    "warden": {"base", "codec", "sys", "net", "box"},
-    "server": {"base", "codec", "sys", "net", "policy", "store", "image", "runtime"},
-    "egress": {"base", "codec", "sys", "net", "policy"},
-    "ingress": {"base", "codec", "sys", "net", "policy"},
-    "cli": {"base", "codec", "sys", "net", "sdk"},
-    "mcp": {"base", "codec", "sys", "net", "sdk"},
 }
+
+# Programs use every layer and never each other; box is the warden's alone.
+LAYERS = set(MAY_USE)
+for program in ("execd", "server", "egress", "ingress", "cli", "mcp"):
+    MAY_USE[program] = LAYERS - {"box"}
+MAY_USE["warden"] = LAYERS
 
 # What only some files may name: pattern -> prefixes of the paths that may.
 RESERVED = {
     r"#\s*include\s*<uv(/|\.h)": ("net/",),
     r"#\s*include\s*<jansson": ("codec/json.c",),
     r"(?<![\w.])syscall\s*\(": ("sys/",),
-    r"#\s*include\s*<linux/": ("sys/",),
+    r"#\s*include\s*<linux/": ("sys/", "box/"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
