@@ -54,6 +54,8 @@ WRAP(FAULT_CALL, EMFILE, -1, int, dup, (int fd), (fd))
 WRAP(FAULT_CALL, EMFILE, -1, int, socket, (int f, int t, int p), (f, t, p))
 WRAP(FAULT_CALL, EMFILE, -1, int, socketpair, (int f, int t, int p, int fds[2]), (f, t, p, fds))
 WRAP(FAULT_CALL, EMFILE, -1, int, memfd_create, (const char *name, unsigned flags), (name, flags))
+WRAP(FAULT_CALL, ECONNREFUSED, -1, int, connect, (int fd, const struct sockaddr *a, socklen_t n),
+     (fd, a, n))
 WRAP(FAULT_CALL, EIO, -1, ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
 WRAP(FAULT_CALL, ENOSPC, -1, ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
 WRAP(FAULT_CALL, EIO, -1, ssize_t, pread64, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))

@@ -1,6 +1,6 @@
 /*
- * System calls that fail while a file is replaced: it has its old content or its new one, never
- * a part, and nothing else appears beside it.
+ * System calls that fail while a file is replaced or a log is made: a file has its old content
+ * or its new one, never a part, and nothing else appears beside it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "execd/command_log.h"
 #include "execd/file_meta.h"
 #include "execd/file_new.h"
 #include "fault.h"
@@ -118,10 +120,41 @@ static void a_replaced_file_is_old_or_new_but_never_half(void **state)
 	assert_true(fault_each(FAULT_CALL, replace, &meta) >= 3);
 }
 
+static int keep_log(void *arg)
+{
+	struct command_logs *logs = command_logs_new(dir);
+	osb_cleanup(fd_closep) int out = -1, in = -1;
+	struct err e = ERR_NONE;
+	bool in_memory = false;
+	uint64_t size = 77;
+	int r;
+
+	r = command_logs_create(logs, "a-command", &out, &in_memory, &e);
+	if (r == 0 && !in_memory)
+		r = command_logs_open(logs, "a-command", &in, &e);
+	if (r == 0)
+		r = command_log_size(out, in_memory, &size, &e);
+	if (r < 0) {
+		assert_int_equal(e.code, r);
+		assert_true(strlen(e.msg) > 0);
+	} else {
+		assert_int_equal(size, 0);
+	}
+	command_logs_remove(logs, "a-command");
+	command_logs_free(logs);
+	return r;
+}
+
+static void a_log_is_a_file_or_memory_or_an_error(void **state)
+{
+	assert_true(fault_each(FAULT_CALL, keep_log, NULL) >= 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_replaced_file_is_old_or_new_but_never_half),
+		cmocka_unit_test(a_log_is_a_file_or_memory_or_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
