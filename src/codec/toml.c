@@ -4,6 +4,7 @@
  */
 #include "codec/toml.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -18,6 +19,13 @@ struct parser {
 };
 
 static int read_value(struct parser *p, struct toml *ret, unsigned depth);
+
+/* The code of the failure that was just recorded. */
+static int failed(const struct parser *p)
+{
+	assert(p->r.e->code < 0);
+	return p->r.e->code;
+}
 
 static char peek(const struct parser *p)
 {
@@ -59,7 +67,7 @@ static int skip_space(struct parser *p)
 	do {
 		skip_blanks(p);
 		if (skip_comment(p) < 0)
-			return p->r.e->code;
+			return failed(p);
 	} while (toml_skip_newline(&p->r));
 	return 0;
 }
@@ -69,22 +77,26 @@ static int end_line(struct parser *p)
 {
 	skip_blanks(p);
 	if (skip_comment(p) < 0)
-		return p->r.e->code;
+		return failed(p);
 	if (p->r.rest.len > 0 && !toml_skip_newline(&p->r))
 		return toml_error(&p->r, "something follows where the line should end");
 	return 0;
 }
 
-/* A new child at the end of a table or an array. */
-static int add_child(struct parser *p, struct toml *parent, struct view key, struct toml **ret)
+/* A new child at the end of a table or an array; NULL after a failure. */
+static struct toml *add_child(struct parser *p, struct toml *parent, struct view key)
 {
 	struct toml *child;
 
-	if (++p->values > TOML_MAX_VALUES)
-		return toml_error(&p->r, "there are more than %d values", TOML_MAX_VALUES);
+	if (++p->values > TOML_MAX_VALUES) {
+		toml_error(&p->r, "there are more than %d values", TOML_MAX_VALUES);
+		return NULL;
+	}
 	child = arena_alloc(p->r.arena, sizeof(*child));
-	if (!child)
-		return err_set(p->r.e, -E2BIG, "line %u: the text is too large", p->r.line);
+	if (!child) {
+		err_set(p->r.e, -E2BIG, "line %u: the text is too large", p->r.line);
+		return NULL;
+	}
 	*child = (struct toml){.key = key, .line = p->r.line};
 	if (parent->last)
 		parent->last->next = child;
@@ -92,8 +104,7 @@ static int add_child(struct parser *p, struct toml *parent, struct view key, str
 		parent->first = child;
 	parent->last = child;
 	parent->len++;
-	*ret = child;
-	return 0;
+	return child;
 }
 
 static struct toml *find(const struct toml *table, struct view key)
@@ -124,7 +135,7 @@ static int read_key(struct parser *p, struct view *ret)
 	skip_blanks(p);
 	if (peek(p) == '"' || peek(p) == '\'') {
 		if (toml_read_string(&p->r, TOML_ONE_LINE, ret) < 0)
-			return p->r.e->code;
+			return failed(p);
 	} else {
 		while (n < p->r.rest.len && is_bare_key_char(p->r.rest.p[n]))
 			n++;
@@ -145,8 +156,9 @@ static int enter_table(struct parser *p, struct toml *in, struct view key, enum 
 	struct toml *t = find(in, key);
 
 	if (!t) {
-		if (add_child(p, in, key, &t) < 0)
-			return p->r.e->code;
+		t = add_child(p, in, key);
+		if (!t)
+			return failed(p);
 		t->kind = TOML_TABLE;
 		t->origin = origin;
 	}
@@ -166,13 +178,13 @@ static int read_path(struct parser *p, struct toml *in, enum toml_origin origin,
 {
 	for (unsigned depth = 0; depth < TOML_MAX_DEPTH; depth++) {
 		if (read_key(p, ret_key) < 0)
-			return p->r.e->code;
+			return failed(p);
 		if (!skip_char(p, '.')) {
 			*ret_table = in;
 			return 0;
 		}
 		if (enter_table(p, in, *ret_key, origin, &in) < 0)
-			return p->r.e->code;
+			return failed(p);
 	}
 	return toml_error(&p->r, "a key has more than %d parts", TOML_MAX_DEPTH);
 }
@@ -184,15 +196,16 @@ static int read_pair(struct parser *p, struct toml *table, unsigned depth)
 	struct view key;
 
 	if (read_path(p, table, TOML_DOTTED, &table, &key) < 0)
-		return p->r.e->code;
+		return failed(p);
 	old = find(table, key);
 	if (old)
 		return defined_twice(p, old);
 	if (!skip_char(p, '='))
 		return toml_error(&p->r, "'=' is missing behind '" VIEW_FMT "'",
 				  VIEW_ARG(view_first(key, 60)));
-	if (add_child(p, table, key, &value) < 0)
-		return p->r.e->code;
+	value = add_child(p, table, key);
+	if (!value)
+		return failed(p);
 	skip_blanks(p);
 	return read_value(p, value, depth);
 }
@@ -205,12 +218,12 @@ static int read_array(struct parser *p, struct toml *ret, unsigned depth)
 	ret->origin = TOML_INLINE;
 	for (;;) {
 		if (skip_space(p) < 0)
-			return p->r.e->code;
+			return failed(p);
 		if (skip_char(p, ']'))
 			return 0;
-		if (add_child(p, ret, VIEW_NONE, &element) < 0 ||
-		    read_value(p, element, depth) < 0 || skip_space(p) < 0)
-			return p->r.e->code;
+		element = add_child(p, ret, VIEW_NONE);
+		if (!element || read_value(p, element, depth) < 0 || skip_space(p) < 0)
+			return failed(p);
 		if (!skip_char(p, ',') && peek(p) != ']')
 			return toml_error(&p->r, "',' or ']' is missing in an array");
 	}
@@ -236,7 +249,7 @@ static int read_inline_table(struct parser *p, struct toml *ret, unsigned depth)
 	}
 	for (;;) {
 		if (read_pair(p, ret, depth) < 0)
-			return p->r.e->code;
+			return failed(p);
 		skip_blanks(p);
 		if (skip_char(p, '}'))
 			break;
@@ -268,8 +281,9 @@ static int open_table(struct parser *p, struct toml *in, struct view key, struct
 	struct toml *t = find(in, key);
 
 	if (!t) {
-		if (add_child(p, in, key, &t) < 0)
-			return p->r.e->code;
+		t = add_child(p, in, key);
+		if (!t)
+			return failed(p);
 		t->kind = TOML_TABLE;
 	} else if (t->kind != TOML_TABLE || t->origin != TOML_IMPLIED) {
 		return defined_twice(p, t);
@@ -286,17 +300,20 @@ static int open_element(struct parser *p, struct toml *in, struct view key, stru
 	struct toml *t = find(in, key);
 
 	if (!t) {
-		if (add_child(p, in, key, &t) < 0)
-			return p->r.e->code;
+		t = add_child(p, in, key);
+		if (!t)
+			return failed(p);
 		t->kind = TOML_ARRAY;
 		t->origin = TOML_HEADER;
 	} else if (t->kind != TOML_ARRAY || t->origin != TOML_HEADER) {
 		return defined_twice(p, t);
 	}
-	if (add_child(p, t, VIEW_NONE, ret) < 0)
-		return p->r.e->code;
-	(*ret)->kind = TOML_TABLE;
-	(*ret)->origin = TOML_HEADER;
+	t = add_child(p, t, VIEW_NONE);
+	if (!t)
+		return failed(p);
+	t->kind = TOML_TABLE;
+	t->origin = TOML_HEADER;
+	*ret = t;
 	return 0;
 }
 
@@ -308,7 +325,7 @@ static int read_header(struct parser *p, struct toml *root, struct toml **ret)
 	struct view key;
 
 	if (read_path(p, root, TOML_IMPLIED, &table, &key) < 0)
-		return p->r.e->code;
+		return failed(p);
 	if (!skip_char(p, ']') || (element && !skip_char(p, ']')))
 		return toml_error(&p->r, "']' is missing behind a table's name");
 	return element ? open_element(p, table, key, ret) : open_table(p, table, key, ret);
@@ -320,17 +337,17 @@ static int read_document(struct parser *p, struct toml *root)
 
 	for (;;) {
 		if (skip_space(p) < 0)
-			return p->r.e->code;
+			return failed(p);
 		if (p->r.rest.len == 0)
 			return 0;
 		if (skip_char(p, '[')) {
 			if (read_header(p, root, &table) < 0)
-				return p->r.e->code;
+				return failed(p);
 		} else if (read_pair(p, table, 0) < 0) {
-			return p->r.e->code;
+			return failed(p);
 		}
 		if (end_line(p) < 0)
-			return p->r.e->code;
+			return failed(p);
 	}
 }
 
