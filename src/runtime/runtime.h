@@ -77,8 +77,15 @@ struct runtime {
 	char missing[256]; /* guarantees this host does not give, in words; "" = all there */
 };
 
-/* The native runtime over an inherited SOCK_SEQPACKET to the warden (taken).  state_dir borrowed.
+/*
+ * The native runtime.  It has no warden at first: runtime_native_attach() gives it a connection
+ * (taken), and a new one whenever the warden was started again.  `boxes_dir` is where the warden
+ * keeps sandboxes (borrowed); the caller's current directory must be that directory, so that paths
+ * of sockets stay short.
+ *
+ * Requests made while there is no warden wait for the next one; those that were under way when it
+ * died are asked again of its successor, after `ready` and adopt_end.
  */
-osb_must_check int runtime_native_new(struct loop *l, int warden_fd, const char *state_dir,
-				      const struct runtime_events *events, void *arg,
-				      struct runtime **ret, struct err *e);
+osb_must_check int runtime_native_new(struct loop *l, const struct runtime_events *events,
+				      void *arg, struct runtime **ret, struct err *e);
+void runtime_native_attach(struct runtime *r, int warden_fd);
