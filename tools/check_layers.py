@@ -34,6 +34,8 @@ MAY_USE["warden"] = LAYERS
 RESERVED = {
     r"#\s*include\s*<uv(/|\.h)": ("net/",),
     r"#\s*include\s*<jansson": ("codec/json.c",),
+    r"#\s*include\s*<sqlite3\.h": ("store/",),
+    r"#\s*include\s*<(curl/|archive)": ("image/", "runtime/"),
     r"(?<![\w.])syscall\s*\(": ("sys/",),
     r"#\s*include\s*<linux/": ("sys/", "box/"),
 }
