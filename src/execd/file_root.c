@@ -109,7 +109,7 @@ int file_root_place(const struct file_root *r, const char *path, struct file_pla
 		return err_set(e, fd, "'%s': %m", file_name_short(path, shown));
 	}
 	ret->dir_fd = fd;
-	strcpy(ret->name, whole ? "." : name);
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", whole ? "." : name);
 	return 0;
 }
 
@@ -128,7 +128,7 @@ static int follow(char path[PATH_MAX], const char *target)
 	len = strlen(dir);
 	memcpy(path, dir, len);
 	path[len++] = '/';
-	strcpy(path + len, target);
+	memcpy(path + len, target, strlen(target) + 1);
 	len += strlen(target);
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
@@ -140,7 +140,7 @@ int file_root_locate(const struct file_root *r, const char *path, struct file_pl
 {
 	char current[PATH_MAX], target[PATH_MAX], shown[FILE_NAME_SHORT];
 
-	strcpy(current, path);
+	memcpy(current, path, strlen(path) + 1);
 	for (int links = 0; links <= MAX_LINKS; links++) {
 		osb_cleanup(file_place_done) struct file_place place = FILE_PLACE_NONE;
 		ssize_t n;
