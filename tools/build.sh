@@ -2,6 +2,7 @@
 # Builds the programs in release mode; they end up stripped at build/<program>.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/env.sh
 
 if [ ! -f build/build.ninja ]; then
 	log=$(mktemp)

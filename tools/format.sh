@@ -2,6 +2,7 @@
 # Formats every C file in place; with --check only says which ones differ, and fails if any does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/env.sh
 
 mapfile -t files < <(find src tests fuzz bench -name '*.[ch]' | sort)
 if [ "${1:-}" = --check ]; then

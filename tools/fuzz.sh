@@ -4,6 +4,7 @@
 # build-fuzz/corpus, findings in build-fuzz/findings; prints executions and findings per target.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/env.sh
 
 seconds=${1:-60}
 dir=build-fuzz

@@ -2,6 +2,7 @@
 # Everything that judges the source without running it.  LINT_FAST=1 leaves clang-tidy out.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. tools/env.sh
 
 failed=0
 run() {
