@@ -59,6 +59,8 @@ static int decode_shell(struct app *app, struct view command, struct request *q,
 	if (view_has(command, '\0'))
 		return err_set(e, -EINVAL, "command has a NUL byte");
 	shell = find_shell(app);
+	if (!shell)
+		q->spec.impossible = "no shell: neither bash nor sh was found in PATH";
 	strv_add(&q->argv, shell ? shell : "sh");
 	strv_add(&q->argv, "-c");
 	strv_add_view(&q->argv, command);

@@ -441,7 +441,12 @@ void commands_run(struct commands *cs, struct http_exchange *x, const struct com
 	r->command->run = r;
 	r->started_us = clock_mono_us();
 	r->stream = event_stream_new(cs->app->loop, x, EVENT_STREAM_PINGS, on_drained, on_gone, r);
-	code = spec->background ? start_background(r, spec, &e) : start_foreground(r, spec, &e);
+	if (spec->impossible)
+		code = err_set(&e, -ENOENT, "%s", spec->impossible);
+	else if (spec->background)
+		code = start_background(r, spec, &e);
+	else
+		code = start_foreground(r, spec, &e);
 	send_init(r);
 	if (code == -ENOENT)
 		find_shell_forget(cs->app);

@@ -31,7 +31,8 @@ struct command_limits {
 extern const struct command_limits command_limits_default;
 
 struct command_spec {
-	struct view content; /* what a status shows */
+	struct view content;	/* what a status shows */
+	const char *impossible; /* NULL, or why it cannot be started */
 	char *const *argv;
 	const char *path; /* the file to execute, or NULL: argv[0] by `search_path` */
 	const char *search_path;
