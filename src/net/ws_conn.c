@@ -1,9 +1,8 @@
 /*
  * net/ws_conn.c - WebSocket messages on a socket.
  *
- * Payload is gathered (and checked) as it comes, so the read buffer stays small whatever the
- * size of a frame.  No callback is made from inside a function that the owner calls: what must be
- * told then is told by `task`.
+ * No callback is made from inside a function that the owner calls: what must be told then is told
+ * by `task`.
  */
 #include "net/ws_conn.h"
 
@@ -16,7 +15,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "base/utf8.h"
+#include "codec/ws_reader.h"
 #include "net/loop.h"
 #include "net/sendq.h"
 
@@ -53,14 +52,7 @@ struct ws_conn {
 	uint64_t last_read_us;
 
 	struct sendq out;
-	struct buf in;	/* raw bytes of an incomplete header or control frame */
-	struct buf msg; /* payload of an incomplete message */
-	bool in_message;
-	enum ws_opcode msg_opcode;
-	size_t utf8_checked; /* bytes of msg known to be good */
-	bool in_frame;
-	struct ws_frame frame;
-	uint64_t frame_got; /* payload bytes of the frame taken so far */
+	struct ws_reader reader;
 
 	bool pong_waits; /* the queue was full: only the newest ping is answered */
 	char pong[CONTROL_MAX];
@@ -185,8 +177,7 @@ static void leave(struct ws_conn *c, unsigned code, struct view reason)
 	c->state = WS_LEAVING;
 	loop_timer_start(c->close_timer, CLOSE_MS);
 	loop_timer_stop(c->ping_timer);
-	buf_done(&c->in);
-	buf_done(&c->msg);
+	ws_reader_done(&c->reader);
 	update_wants(c);
 }
 
@@ -215,170 +206,50 @@ static bool tell_message(struct ws_conn *c, enum ws_opcode opcode, struct view d
 	return !c->freed;
 }
 
-/* Checks what came since the last time; an incomplete character may only stand at the end. */
-static bool text_good(struct ws_conn *c, bool final)
+static void on_ping(struct ws_conn *c, struct view payload)
 {
-	struct view v = view_skip(buf_view(&c->msg), c->utf8_checked);
-	size_t good = utf8_valid_prefix(v);
-
-	if (good < v.len && utf8_next(view_skip(v, good), NULL) < 0)
-		return false;
-	c->utf8_checked += good;
-	return !final || good == v.len;
-}
-
-static bool on_pong_due(struct ws_conn *c, struct view payload)
-{
-	if (c->over_mark) {
-		c->pong_waits = true;
-		c->pong_len = payload.len;
-		memcpy(c->pong, payload.p, payload.len);
-	} else {
-		write_frame(c, WS_PONG, VIEW_NONE, payload);
-	}
-	return true;
-}
-
-static bool on_close_frame(struct ws_conn *c, struct view payload)
-{
-	struct view reason = view_skip(payload, 2);
-	unsigned code = WS_CLOSE_NO_STATUS;
-
-	if (payload.len >= 2)
-		code = (unsigned)(unsigned char)payload.p[0] << 8 | (unsigned char)payload.p[1];
-	if (payload.len == 1 || (payload.len >= 2 && !ws_close_code_valid(code))) {
-		violate(c, WS_CLOSE_PROTOCOL, "malformed close frame");
-	} else if (!utf8_valid(reason)) {
-		violate(c, WS_CLOSE_INVALID_DATA, "close reason is not UTF-8");
-	} else {
-		char copy[CONTROL_MAX];
-		size_t n = reason.len;
-
-		memcpy(copy, reason.p ? reason.p : "", n);
-		if (c->state == WS_OPEN)
-			send_close(c, code, VIEW_NONE);
-		leave(c, code, view_mem(copy, n));
-	}
-	return true;
-}
-
-static bool on_control(struct ws_conn *c, struct view payload)
-{
-	switch (c->frame.opcode) {
-	case WS_CLOSE:
-		return on_close_frame(c, payload);
-	case WS_PING:
-		return c->state == WS_OPEN ? on_pong_due(c, payload) : true;
-	default:
-		return true; /* a pong: that something came is all that counts */
-	}
-}
-
-/* A frame header is complete.  False: a violation. */
-static bool begin_frame(struct ws_conn *c)
-{
-	const struct ws_frame *f = &c->frame;
-
-	if (f->opcode >= WS_CLOSE)
-		return true;
-	if ((f->opcode == WS_CONT) != c->in_message) {
-		violate(c, WS_CLOSE_PROTOCOL,
-			c->in_message ? "a message began inside another"
-				      : "a continuation of nothing");
-		return false;
-	}
-	if (f->length > c->o.message_max || c->msg.len + f->length > c->o.message_max) {
-		violate(c, WS_CLOSE_TOO_BIG, "message too big");
-		return false;
-	}
-	if (f->opcode != WS_CONT) {
-		c->msg_opcode = f->opcode;
-		c->utf8_checked = 0;
-		c->in_message = true;
-	}
-	return true;
-}
-
-/* The whole message lies in the read buffer: nothing is copied. */
-static bool take_whole(struct ws_conn *c, struct view payload)
-{
-	c->in_message = false;
 	if (c->state != WS_OPEN)
-		return true;
-	if (c->msg_opcode == WS_TEXT && !utf8_valid(payload)) {
-		violate(c, WS_CLOSE_INVALID_DATA, "text is not UTF-8");
-		return true;
+		return;
+	if (!c->over_mark) {
+		write_frame(c, WS_PONG, VIEW_NONE, payload);
+		return;
 	}
-	return tell_message(c, c->msg_opcode, payload);
+	c->pong_waits = true;
+	c->pong_len = payload.len;
+	memcpy(c->pong, payload.p ? payload.p : "", payload.len);
 }
 
-static bool take_piece(struct ws_conn *c, struct view piece, bool frame_done)
+static void on_close_frame(struct ws_conn *c, const struct ws_event *ev)
 {
-	bool final = frame_done && c->frame.fin;
-	bool alive = true;
-
-	if (buf_append_view(&c->msg, piece) < 0) {
-		violate(c, WS_CLOSE_TOO_BIG, "message too big");
-		return true;
-	}
-	if (c->msg_opcode == WS_TEXT && !text_good(c, final)) {
-		violate(c, WS_CLOSE_INVALID_DATA, "text is not UTF-8");
-		return true;
-	}
-	if (!final)
-		return true;
-	c->in_message = false;
 	if (c->state == WS_OPEN)
-		alive = tell_message(c, c->msg_opcode, buf_view(&c->msg));
-	if (alive)
-		buf_done(&c->msg);
-	return alive;
+		send_close(c, ev->code, VIEW_NONE);
+	leave(c, ev->code, ev->data);
 }
 
-/* Takes payload off the read buffer: 1 = go on, 0 = needs more bytes, -1 = freed. */
-static int step_payload(struct ws_conn *c)
+/* 1 = go on, 0 = needs more bytes or nothing more counts, -1 = freed. */
+static int step(struct ws_conn *c)
 {
-	uint64_t left = c->frame.length - c->frame_got;
-	struct view piece = view_first(buf_view(&c->in), (size_t)MIN(left, (uint64_t)c->in.len));
-	bool control = c->frame.opcode >= WS_CLOSE;
-	bool done = piece.len == left;
-	bool alive;
+	struct ws_event ev;
 
-	if (!done && (control || piece.len == 0))
+	ws_reader_next(&c->reader, &ev);
+	switch (ev.kind) {
+	case WS_EVENT_NONE:
 		return 0;
-	if (c->frame.masked)
-		ws_mask(c->in.mem + c->in.start, piece.len, c->frame.mask, c->frame_got);
-	c->frame_got += piece.len;
-	c->in_frame = !done;
-	if (control)
-		alive = on_control(c, piece);
-	else if (done && c->frame.fin && c->msg.len == 0 && piece.len == c->frame.length)
-		alive = take_whole(c, piece);
-	else
-		alive = take_piece(c, piece, done);
-	if (!alive)
-		return -1;
-	if (c->state == WS_LEAVING)
+	case WS_EVENT_MESSAGE:
+		return c->state != WS_OPEN || tell_message(c, ev.opcode, ev.data) ? 1 : -1;
+	case WS_EVENT_PING:
+		on_ping(c, ev.data);
+		return 1;
+	case WS_EVENT_PONG:
+		return 1; /* that something came is all that counts */
+	case WS_EVENT_CLOSE:
+		on_close_frame(c, &ev);
 		return 0;
-	buf_consume(&c->in, piece.len);
-	return 1;
-}
-
-static int step_header(struct ws_conn *c)
-{
-	struct err e = ERR_NONE;
-	int r = ws_frame_parse(buf_view(&c->in), /* from_client= */ !c->is_client, &c->frame, &e);
-
-	if (r < 0) {
-		violate(c, WS_CLOSE_PROTOCOL, e.msg);
+	case WS_EVENT_BAD:
+		violate(c, ev.code, ev.reason);
 		return 0;
 	}
-	if (r == 0)
-		return 0;
-	buf_consume(&c->in, c->frame.header_len);
-	c->frame_got = 0;
-	c->in_frame = true;
-	return begin_frame(c) ? 1 : 0;
+	return 0;
 }
 
 /* Works on what was read.  False: freed. */
@@ -388,7 +259,7 @@ static bool process_input(struct ws_conn *c)
 
 	while (r > 0 && !c->ended &&
 	       (c->state == WS_CLOSE_SENT || (c->state == WS_OPEN && !c->paused)))
-		r = c->in_frame ? step_payload(c) : step_header(c);
+		r = step(c);
 	shut_write(c);
 	return r >= 0;
 }
@@ -396,7 +267,7 @@ static bool process_input(struct ws_conn *c)
 static void read_socket(struct ws_conn *c)
 {
 	for (int round = 0; round < READ_ROUNDS && !c->ended; round++) {
-		char *p = buf_reserve(&c->in, READ_BYTES);
+		char *p = ws_reader_room(&c->reader, READ_BYTES);
 		ssize_t n = p ? recv(c->fd, p, READ_BYTES, MSG_DONTWAIT) : -1;
 
 		if (p && n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -408,14 +279,13 @@ static void read_socket(struct ws_conn *c)
 		c->last_read_us = loop_now_us(c->loop);
 		if (c->state == WS_LEAVING)
 			continue; /* dropped: never committed */
-		buf_commit(&c->in, (size_t)n);
+		ws_reader_add(&c->reader, (size_t)n);
 		if (!process_input(c))
 			return;
 		if (n < READ_BYTES || (c->paused && c->state == WS_OPEN))
 			break;
 	}
-	if (c->in.len == 0)
-		buf_done(&c->in);
+	ws_reader_rest(&c->reader);
 	update_wants(c);
 }
 
@@ -560,15 +430,9 @@ struct ws_conn *ws_conn_new(struct loop *l, int fd, struct buf *rest, bool is_cl
 	c->write_timer = loop_timer_new(l, on_write_timer, c);
 	c->close_timer = loop_timer_new(l, on_close_timer, c);
 	sendq_init(&c->out, o->queue_high + QUEUE_SLACK);
-	buf_init(&c->msg, MAX(o->message_max, (size_t)1));
-	buf_init(&c->in, 2 * READ_BYTES);
-	if (rest && rest->len) {
-		c->in = *rest;
-		c->in.max = rest->len + READ_BYTES;
-		*rest = (struct buf){0};
-	} else if (rest) {
-		buf_done(rest);
-	}
+	ws_reader_init(&c->reader, /* from_client= */ !is_client, o->message_max);
+	if (rest)
+		ws_reader_take(&c->reader, rest);
 	if (loop_fd_new(l, fd, on_socket, c, &c->watch, &e) < 0)
 		end_later(c, WS_CLOSE_ABNORMAL, view_of(e.msg));
 	if (o->ping_ms)
@@ -622,8 +486,7 @@ void ws_conn_free(struct ws_conn *c)
 	loop_timer_free(c->write_timer);
 	loop_timer_free(c->close_timer);
 	sendq_done(&c->out);
-	buf_done(&c->in);
-	buf_done(&c->msg);
+	ws_reader_done(&c->reader);
 	if (!c->busy)
 		free(c);
 }
