@@ -51,7 +51,15 @@ static int take_over(struct warden *w, struct box *b, const struct record *recor
 	if (r < 0)
 		return r;
 	b->oom_kills = cgroup_oom_kills(b->cgroup);
+	b->frozen = true; /* it may be: ending it then thaws first, which harms nobody */
 	return box_watch(b, e);
+}
+
+/* It ended while nobody watched: its files stay until the server lets go of them. */
+static int keep_remains(struct box *b)
+{
+	b->state = BOX_DEAD;
+	return 0;
 }
 
 int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, struct box **ret,
@@ -76,6 +84,8 @@ int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, 
 	r = proc_open(pid, start_time, &b->pidfd, e);
 	if (r == 0)
 		r = take_over(w, b, &record, e);
+	else if (r == -ESRCH)
+		r = keep_remains(b);
 	if (r < 0) {
 		b->state = BOX_SEED; /* it is in no table yet */
 		box_forget(b);

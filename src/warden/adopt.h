@@ -13,8 +13,8 @@ struct box;
 struct err;
 struct warden;
 
-/* Finds the running sandbox by pid and start time.  -ESRCH: its first process has gone; its remains
- * are removed by the sweep or by a kill. */
+/* Finds the sandbox by pid and start time.  One whose first process has gone comes back dead, with
+ * its files; -ESRCH: nothing is left of it. */
 osb_must_check int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time,
 			     struct box **ret, struct err *e);
 

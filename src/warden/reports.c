@@ -69,7 +69,7 @@ void report_exit(const struct box *b)
 
 	warden_msg_init(&m, WARDEN_EXITED, 0, b->name);
 	m.exited.status = b->exit_status;
-	m.exited.oom = cgroup_oom_kills(b->cgroup) > 0;
+	m.exited.oom = b->cgroup && cgroup_oom_kills(b->cgroup) > 0;
 	answer(b->warden, &m, -1);
 }
 

@@ -1,0 +1,116 @@
+/*
+ * server/sandbox.h - one sandbox as the server knows it, and the spec it was made from.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/macro.h"
+#include "base/strv.h"
+#include "base/view.h"
+#include "runtime/runtime.h"
+
+struct err;
+struct json_writer;
+struct store_sandbox;
+
+enum sandbox_state {
+	SANDBOX_PENDING,
+	SANDBOX_RUNNING,
+	SANDBOX_PAUSING,
+	SANDBOX_PAUSED,
+	SANDBOX_RESUMING,
+	SANDBOX_STOPPING,
+	SANDBOX_TERMINATED,
+	SANDBOX_FAILED,
+	SANDBOX_STATES_
+};
+
+const char *sandbox_state_name(enum sandbox_state state); /* "Running" */
+
+/* Why a sandbox is in its state: the protocol's words, and two of our own. */
+#define SANDBOX_REASON_STARTING "CONTAINER_STARTING"
+#define SANDBOX_REASON_RUNNING	"CONTAINER_RUNNING"
+#define SANDBOX_REASON_PAUSED	"CONTAINER_PAUSED"
+#define SANDBOX_REASON_EXITED	"CONTAINER_EXITED"
+#define SANDBOX_REASON_ERROR	"CONTAINER_EXITED_ERROR"
+#define SANDBOX_REASON_OOM	"CONTAINER_OOM_KILLED"
+#define SANDBOX_REASON_LOST	"CONTAINER_LOST"
+
+/* A name and a value, both owned; order is kept. */
+struct pair {
+	char *name, *value;
+};
+
+struct pairs {
+	struct pair *v;
+	size_t n;
+};
+
+void pairs_add(struct pairs *p, struct view name, struct view value);
+void pairs_set(struct pairs *p, struct view name, struct view value);
+void pairs_remove(struct pairs *p, struct view name);
+const char *pairs_get(const struct pairs *p, const char *name); /* or NULL */
+void pairs_done(struct pairs *p);
+
+/* A command that runs beside the entrypoint. */
+struct sandbox_hook {
+	char *name;	/* periodic only */
+	char *schedule; /* periodic only */
+	struct strv command;
+	int64_t timeout_s;
+};
+
+/* What was asked for, checked.  Everything is owned. */
+struct sandbox_spec {
+	char *image_uri; /* as asked; NULL if made from something else */
+	char *image;	 /* resolved for the runtime: "host" */
+	struct strv entrypoint;
+	struct pairs env, metadata, limits, requests, extensions;
+	bool has_metadata; /* {} was given: it is echoed */
+	char *os, *arch;   /* platform, or NULL */
+	struct runtime_limits runtime_limits;
+	int64_t renew_extend_s;		/* access.renew.extend.seconds; 0 = none */
+	struct sandbox_hook *pre_start; /* or NULL */
+	struct sandbox_hook *periodic;
+	size_t periodic_n;
+};
+
+void sandbox_spec_done(struct sandbox_spec *s);
+
+/* To and from the store's JSON text. */
+osb_must_check int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e);
+osb_must_check int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e);
+
+/* What execd reads: entrypoint, environment, token, hooks. */
+osb_must_check int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret,
+				      struct err *e);
+
+struct sandbox {
+	struct list link; /* newest first */
+	char id[40];
+	enum sandbox_state state;
+	const char *reason; /* static */
+	char *message;	    /* or NULL */
+	int64_t created_us, changed_us;
+	int64_t expires_us; /* 0 = never */
+	size_t expiry_slot; /* in the expiry heap; SIZE_MAX = none */
+	struct runtime_handle handle;
+	char token[36];
+	struct sandbox_spec spec;
+	char *spec_text;    /* as stored; dropped when metadata changes */
+	int64_t renewed_us; /* by access */
+	bool busy;	    /* an operation is under way */
+	bool adopted;	    /* known to the warden that is connected */
+};
+
+struct sandbox *sandbox_new(void);
+void sandbox_free(struct sandbox *b); /* accepts NULL */
+
+/* Reasons are constants: the store's text is mapped back to one. */
+const char *sandbox_reason(const char *text);
+
+bool sandbox_is_over(const struct sandbox *b); /* Terminated or Failed */

@@ -1,0 +1,220 @@
+/*
+ * server/sandbox_json.c - the spec as JSON: for the store, and for execd.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/json.h"
+#include "codec/json_writer.h"
+#include "server/sandbox.h"
+
+/* Above everything that a request may hold: requests are bounded far below. */
+#define TEXT_MAX (8u << 20)
+
+static void put_optional(struct json_writer *w, const char *key, const char *text)
+{
+	if (text)
+		json_put_cstr(w, key, text);
+}
+
+static void put_pairs(struct json_writer *w, const char *key, const struct pairs *p)
+{
+	json_write_key(w, key);
+	json_write_object(w);
+	for (size_t i = 0; i < p->n; i++)
+		json_put_cstr(w, p->v[i].name, p->v[i].value);
+	json_write_object_end(w);
+}
+
+static void put_strings(struct json_writer *w, const char *key, const struct strv *s)
+{
+	json_write_key(w, key);
+	json_write_array(w);
+	for (size_t i = 0; i < s->len; i++)
+		json_write_cstr(w, s->v[i]);
+	json_write_array_end(w);
+}
+
+static void put_hook(struct json_writer *w, const struct sandbox_hook *h)
+{
+	json_write_object(w);
+	put_optional(w, "name", h->name);
+	put_optional(w, "schedule", h->schedule);
+	put_strings(w, "command", &h->command);
+	json_put_int(w, "timeoutSeconds", h->timeout_s);
+	json_write_object_end(w);
+}
+
+static void put_lifecycle(struct json_writer *w, const struct sandbox_spec *s)
+{
+	if (!s->pre_start && s->periodic_n == 0)
+		return;
+	json_write_key(w, "lifecycle");
+	json_write_object(w);
+	if (s->pre_start) {
+		json_write_key(w, "preStart");
+		put_hook(w, s->pre_start);
+	}
+	json_write_key(w, "periodic");
+	json_write_array(w);
+	for (size_t i = 0; i < s->periodic_n; i++)
+		put_hook(w, &s->periodic[i]);
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+static int finish(struct json_writer *w, struct buf *out, char **ret, struct err *e)
+{
+	int r = json_writer_end(w);
+
+	if (r < 0) {
+		buf_done(out);
+		return err_set(e, r, "the sandbox's spec is too large");
+	}
+	*ret = buf_take_str(out);
+	return 0;
+}
+
+int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
+{
+	const struct runtime_limits *l = &s->runtime_limits;
+	struct buf out = BUF_INIT(TEXT_MAX);
+	struct json_writer w;
+
+	json_writer_init(&w, &out);
+	json_write_object(&w);
+	put_optional(&w, "imageUri", s->image_uri);
+	json_put_cstr(&w, "image", s->image);
+	put_strings(&w, "entrypoint", &s->entrypoint);
+	put_pairs(&w, "env", &s->env);
+	put_pairs(&w, "metadata", &s->metadata);
+	json_put_bool(&w, "hasMetadata", s->has_metadata);
+	put_pairs(&w, "limits", &s->limits);
+	put_pairs(&w, "requests", &s->requests);
+	put_pairs(&w, "extensions", &s->extensions);
+	put_optional(&w, "os", s->os);
+	put_optional(&w, "arch", s->arch);
+	json_put_int(&w, "renewExtendSeconds", s->renew_extend_s);
+	json_put_int(&w, "memoryBytes", (int64_t)l->memory_bytes);
+	json_put_int(&w, "memoryLowBytes", (int64_t)l->memory_low_bytes);
+	json_put_int(&w, "cpuMilli", (int64_t)l->cpu_milli);
+	json_put_int(&w, "cpuWeightMilli", (int64_t)l->cpu_weight_milli);
+	json_put_int(&w, "pids", (int64_t)l->pids);
+	put_lifecycle(&w, s);
+	json_write_object_end(&w);
+	return finish(&w, &out, ret, e);
+}
+
+int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret, struct err *e)
+{
+	struct buf out = BUF_INIT(TEXT_MAX);
+	struct json_writer w;
+
+	json_writer_init(&w, &out);
+	json_write_object(&w);
+	put_strings(&w, "entrypoint", &s->entrypoint);
+	put_pairs(&w, "env", &s->env);
+	put_optional(&w, "token", token);
+	put_lifecycle(&w, s);
+	json_write_object_end(&w);
+	return finish(&w, &out, ret, e);
+}
+
+static char *get_text(const struct json *v, const char *key)
+{
+	struct view text;
+
+	return json_str(json_get(v, key), &text) ? mem_strndup(text.p, text.len) : NULL;
+}
+
+static int64_t get_int(const struct json *v, const char *key)
+{
+	int64_t n = 0;
+
+	return json_int(json_get(v, key), &n) ? n : 0;
+}
+
+static void get_pairs(const struct json *v, const char *key, struct pairs *ret)
+{
+	const struct json *object = json_get(v, key), *member;
+	struct view name, value;
+	void *it = NULL;
+
+	while (object && json_next(object, &it, &name, &member))
+		if (json_str(member, &value))
+			pairs_add(ret, name, value);
+}
+
+static void get_strings(const struct json *v, const char *key, struct strv *ret)
+{
+	const struct json *array = json_get(v, key);
+	struct view text;
+
+	for (size_t i = 0; i < json_len(array); i++)
+		if (json_str(json_at(array, i), &text))
+			strv_add_view(ret, text);
+}
+
+static void get_hook(const struct json *v, struct sandbox_hook *ret)
+{
+	ret->name = get_text(v, "name");
+	ret->schedule = get_text(v, "schedule");
+	get_strings(v, "command", &ret->command);
+	ret->timeout_s = get_int(v, "timeoutSeconds");
+}
+
+static void get_lifecycle(const struct json *v, struct sandbox_spec *ret)
+{
+	const struct json *lifecycle = json_get(v, "lifecycle");
+	const struct json *pre_start = json_get(lifecycle, "preStart");
+	const struct json *periodic = json_get(lifecycle, "periodic");
+
+	if (pre_start) {
+		ret->pre_start = mem_new(struct sandbox_hook);
+		get_hook(pre_start, ret->pre_start);
+	}
+	ret->periodic_n = json_len(periodic);
+	if (ret->periodic_n)
+		ret->periodic = mem_new_array(struct sandbox_hook, ret->periodic_n);
+	for (size_t i = 0; i < ret->periodic_n; i++)
+		get_hook(json_at(periodic, i), &ret->periodic[i]);
+}
+
+/* The text is our own: what is missing in it is empty, not an error. */
+int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e)
+{
+	osb_cleanup(json_freep) struct json *v = NULL;
+	bool has_metadata = false;
+	int r = json_parse(text, 0, &v, e);
+
+	if (r < 0)
+		return r;
+	*ret = (struct sandbox_spec){0};
+	ret->image_uri = get_text(v, "imageUri");
+	ret->image = get_text(v, "image");
+	if (!ret->image)
+		return err_set(e, -EINVAL, "a stored sandbox names no image");
+	get_strings(v, "entrypoint", &ret->entrypoint);
+	get_pairs(v, "env", &ret->env);
+	get_pairs(v, "metadata", &ret->metadata);
+	get_pairs(v, "limits", &ret->limits);
+	get_pairs(v, "requests", &ret->requests);
+	get_pairs(v, "extensions", &ret->extensions);
+	(void)json_bool(json_get(v, "hasMetadata"), &has_metadata);
+	ret->has_metadata = has_metadata;
+	ret->os = get_text(v, "os");
+	ret->arch = get_text(v, "arch");
+	ret->renew_extend_s = get_int(v, "renewExtendSeconds");
+	ret->runtime_limits = (struct runtime_limits){
+		.memory_bytes = (uint64_t)get_int(v, "memoryBytes"),
+		.memory_low_bytes = (uint64_t)get_int(v, "memoryLowBytes"),
+		.cpu_milli = (uint64_t)get_int(v, "cpuMilli"),
+		.cpu_weight_milli = (uint64_t)get_int(v, "cpuWeightMilli"),
+		.pids = (uint64_t)get_int(v, "pids"),
+	};
+	get_lifecycle(v, ret);
+	return 0;
+}

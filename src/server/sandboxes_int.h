@@ -1,0 +1,42 @@
+/*
+ * server/sandboxes_int.h - what the service's own files share.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "base/map.h"
+#include "server/sandboxes.h"
+
+#define SANDBOXES_CAN_NAT 1u /* capability bit of the native runtime: WARDEN_CAN_NAT */
+
+struct expiry;
+
+struct sandboxes {
+	struct loop *loop;
+	const struct config *config;
+	struct store *store;
+	struct runtime *runtime;
+	struct expiry *expiry;
+	struct map *by_id;
+	struct list all; /* newest first */
+	size_t creating;
+	size_t adopting; /* answers still to come */
+};
+
+int64_t sandboxes_now_us(void);
+
+/* Writes the record; with an event, both in one commit. */
+osb_must_check int sandboxes_save(struct sandboxes *s, struct sandbox *b, struct err *e);
+osb_must_check int sandboxes_note(struct sandboxes *s, const struct sandbox *b, const char *kind,
+				  const char *reason, const char *message, struct err *e);
+osb_must_check int sandboxes_record(struct sandboxes *s, struct sandbox *b, const char *kind,
+				    const char *reason, const char *message, struct err *e);
+
+/* Changes the state in memory. */
+void sandboxes_become(struct sandbox *b, enum sandbox_state state, const char *reason,
+		      const char *message);
+
+void sandboxes_drop(struct sandboxes *s, struct sandbox *b); /* out of every table, and freed */
+
+/* Kills what no record knows; nobody waits for it. */
+void sandboxes_kill_unseen(struct sandboxes *s, const char *id);
