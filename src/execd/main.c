@@ -198,6 +198,7 @@ int main(int argc, char **argv)
 		options_done(&d.options);
 		return EXIT_SUCCESS;
 	}
+	options_hide_token(&d.options);
 	code = serve(&d);
 	finish(&d);
 	return code;

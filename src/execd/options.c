@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/view.h"
 
@@ -237,7 +238,25 @@ int options_parse(struct options *o, int argc, char *const *argv, struct err *e)
 	return 0;
 }
 
+static void blot_out(char *text)
+{
+	if (text)
+		memset(text, '*', strlen(text));
+}
+
+void options_hide_token(struct options *o)
+{
+	if (o->access_token) {
+		o->own_token = mem_strdup(o->access_token);
+		/* It points into argv or the environment, which are ours to write to. */
+		blot_out((char *)o->access_token);
+		o->access_token = o->own_token;
+	}
+	blot_out(getenv("EXECD_ACCESS_TOKEN"));
+}
+
 void options_done(struct options *o)
 {
+	free(o->own_token);
 	strv_done(&o->listen);
 }

@@ -18,6 +18,7 @@ struct options {
 	struct strv listen; /* "unix:PATH", "tcp:IP:PORT", "fd:N"; empty: every IPv4 address */
 	uint16_t port;	    /* of the default listener */
 	const char *access_token; /* NULL: everybody may call */
+	char *own_token;	  /* our copy, once it was hidden */
 	const char *envs_file;	  /* NULL: none */
 	const char *log_file;	  /* NULL: stderr */
 	const char *state_dir;	  /* NULL: one of our own below $TMPDIR or /tmp */
@@ -32,6 +33,11 @@ struct options {
 
 /* Strings are borrowed from `argv` and the environment.  -EINVAL with a sentence. */
 osb_must_check int options_parse(struct options *o, int argc, char *const *argv, struct err *e);
+
+/* Takes the token out of the arguments and the environment, where everybody in /proc could read it.
+ */
+void options_hide_token(struct options *o);
+
 void options_done(struct options *o);
 
 /* The text of --help. */
