@@ -25,6 +25,7 @@
 #include "execd/pty_ring.h"
 #include "net/loop.h"
 #include "sys/pty.h"
+#include "sys/session.h"
 
 #define COLS	    80
 #define ROWS	    24
@@ -355,12 +356,21 @@ void pty_signal(struct pty *p, int signum)
 	process_signal(p->process, signum, /* group= */ true);
 }
 
+/* Also the jobs in the background, which have groups of their own. */
+static void kill_all(struct pty *p)
+{
+	if (!p->process)
+		return;
+	session_signal(process_pid(p->process), SIGKILL);
+	pty_signal(p, SIGKILL);
+}
+
 void pty_kill(struct pty *p, void (*gone)(void *arg), void *arg)
 {
 	p->gone = gone;
 	p->gone_arg = arg;
 	if (p->process)
-		pty_signal(p, SIGKILL);
+		kill_all(p);
 	else
 		gone(arg);
 }
@@ -412,8 +422,7 @@ void pty_free(struct pty *p)
 {
 	if (!p)
 		return;
-	if (p->process)
-		pty_signal(p, SIGKILL);
+	kill_all(p);
 	process_free(p->process);
 	close_channels(p);
 	pty_ring_done(&p->ring);
