@@ -116,6 +116,10 @@ static void signals_are_those_of_a_fresh_program(void **state)
 		.env = no_env,
 		.fds = {-1, -1, -1},
 	};
+	/* 32 and 33 are the C library's own: no program can set them, posix_spawn(3) ignores them.
+	 */
+	const unsigned long long internal = 3ULL << 31;
+	unsigned long long blocked = 1, ignored = 1;
 	sigset_t usr1, before;
 	char text[128];
 
@@ -125,7 +129,9 @@ static void signals_are_those_of_a_fresh_program(void **state)
 	signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(run(&s, text, sizeof(text)), 0);
 	signal(SIGPIPE, SIG_DFL);
-	assert_string_equal(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+	assert_int_equal(sscanf(text, "SigBlk:\t%llx\nSigIgn:\t%llx\n", &blocked, &ignored), 2);
+	assert_true(blocked == 0);
+	assert_true((ignored & ~internal) == 0);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
