@@ -132,8 +132,8 @@ static void believes_no_other_answer(void **state)
 		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 		"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno",
 		"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
-		"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
-		"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+		("HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+		 "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"),
 		"HTTP/1.1 101 X\r\nUpgrade: chat\r\nConnection: upgrade\r\n\r\n",
 		"not HTTP\r\n\r\n",
 		"",
