@@ -6,14 +6,8 @@
 #include "execd/auth.h"
 
 static const struct route *const tables[] = {
-	api_misc_routes,
-	api_command_routes,
-	api_session_routes,
-	api_files_routes,
-	api_metrics_routes,
-	api_pty_routes,
-	api_proxy_routes,
-	NULL,
+	api_misc_routes,    api_command_routes, api_session_routes, api_files_routes,
+	api_metrics_routes, api_pty_routes,	api_proxy_routes,   NULL,
 };
 
 void routes_handle(struct http_exchange *x, void *app)
