@@ -13,7 +13,6 @@ import pathlib
 import platform
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -187,8 +186,8 @@ def wakeups_per_second(pid, seconds):
     return (switches() - before) / seconds
 
 
-def start(binary, folder):
-    path = os.path.join(folder, "socket")
+def start(binary, folder, name):
+    path = os.path.join(folder, name)
     process = subprocess.Popen(
         [binary, "--listen", f"unix:{path}", "--log-level", "error", "--state-dir", folder],
         stdin=subprocess.DEVNULL,
@@ -205,8 +204,10 @@ def start(binary, folder):
 
 
 def rows_of(binary, folder, quick):
-    """Yields (what, value, unit, target, compare, needs): the measurements in order."""
-    process, path = start(binary, folder)
+    """Yields (what, value, unit, target, compare): the measurements in order."""
+    process, path = start(binary, folder, "socket")
+    # A second one makes visible what sandboxes share: the pages of the program's file.
+    other, _ = start(binary, folder, "other")
     try:
         yield "idle: private memory", private_kib(process.pid) / 1024, "MiB", 1, "<="
         seconds = 1 if quick else 5
@@ -234,8 +235,9 @@ def rows_of(binary, folder, quick):
         target.unlink()
         yield "after all that: private memory", private_kib(process.pid) / 1024, "MiB", None, None
     finally:
-        process.terminate()
-        process.wait(10)
+        for one in (process, other):
+            one.terminate()
+            one.wait(10)
 
 
 def verdict(value, target, compare):

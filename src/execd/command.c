@@ -320,20 +320,29 @@ static void on_gone(void *arg)
 	release(r);
 }
 
+/* From here on the two go their own ways: the record may be forgotten before a slow client has read
+ * the rest. */
+static struct command *detach(struct run *r)
+{
+	struct command *c = r->command;
+
+	c->run = NULL;
+	r->command = NULL;
+	return c;
+}
+
 static void on_exited(void *arg, int status)
 {
 	struct run *r = arg;
 	char text[96];
+	int code;
 
 	r->status = status;
 	r->took_ms = (clock_mono_us() - r->started_us) / 1000;
 	if (r->timeout)
 		loop_timer_stop(r->timeout);
-	command_finished(r->command, exit_code_of(r),
-			 exit_code_of(r) != 0 ? describe(r, text) : NULL);
-	/* The record may be forgotten before a slow client has read the rest. */
-	r->command->run = NULL;
-	r->command = NULL;
+	code = exit_code_of(r);
+	command_finished(detach(r), code, code != 0 ? describe(r, text) : NULL);
 	if (r->open == 0) {
 		run_free(r);
 		return;
@@ -353,7 +362,7 @@ static void on_timeout(void *arg)
 static void run_not_started(struct run *r, const struct err *e)
 {
 	send_error(r, e->msg, e->msg);
-	command_finished(r->command, EXIT_NOT_STARTED, e->msg);
+	command_finished(detach(r), EXIT_NOT_STARTED, e->msg);
 	close_stream(r);
 	run_free(r);
 }
