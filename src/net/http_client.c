@@ -1,9 +1,8 @@
 /*
  * net/http_client.c - one request, one connection, one answer.
  *
- * The other end is not trusted: heads are parsed as strictly as requests, interim answers are
- * counted, and a body that ends before its length is an error.  No callback is made from inside
- * a function of this file that the owner calls; what must be told then is told by `task`.
+ * No callback is made from inside a function of this file that the owner calls; what must be told
+ * then is told by `task`.
  */
 #include "net/http_client.h"
 
@@ -16,22 +15,19 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "codec/chunked.h"
+#include "codec/http_answer.h"
 #include "net/connect.h"
 #include "net/http_request.h"
 #include "net/loop.h"
 #include "net/sendq.h"
 
-#define HEAD_MAX    (64 * 1024)
+#define HEAD_MAX    (128 * 1024) /* of a request */
 #define READ_BYTES  (64 * 1024)
 #define QUEUE_HIGH  (256 * 1024)
 #define QUEUE_MAX   (64 * 1024 * 1024)
-#define READ_ROUNDS 8  /* per wake-up: a fast server must not starve the others */
-#define INTERIM_MAX 16 /* 1xx answers before the final one */
+#define READ_ROUNDS 8 /* per wake-up: a fast server must not starve the others */
 
-enum call_state { CALL_CONNECTING, CALL_HEAD, CALL_BODY, CALL_OVER };
-
-enum body_kind { BODY_NONE, BODY_SIZED, BODY_CHUNKED, BODY_TO_EOF };
+enum call_state { CALL_CONNECTING, CALL_OPEN, CALL_OVER };
 
 struct http_call {
 	struct loop *loop;
@@ -52,21 +48,13 @@ struct http_call {
 
 	/* request */
 	struct sendq out;
-	bool is_head;
-	bool upgrades;
 	bool chunks;
 	bool write_broken; /* the server reads no more; its answer may still come */
 	bool over_mark;
 	uint64_t request_left;
 
 	/* answer */
-	struct buf in;
-	size_t scanned;
-	size_t head_len; /* of the head being told */
-	unsigned interim_n;
-	enum body_kind body;
-	uint64_t left;
-	struct chunked chunked;
+	struct http_answer answer;
 };
 
 static void update_wants(struct http_call *c)
@@ -117,131 +105,44 @@ static void finish_failed(struct http_call *c, int code, const char *what)
 
 /* ---- the answer ---- */
 
-static void choose_body(struct http_call *c, const struct http1_head *h)
-{
-	c->left = 0;
-	if (c->is_head || h->status == 204 || h->status == 304) {
-		c->body = BODY_NONE;
-	} else if (h->chunked) {
-		c->body = BODY_CHUNKED;
-		chunked_init(&c->chunked);
-	} else if (h->has_length) {
-		c->body = h->length ? BODY_SIZED : BODY_NONE;
-		c->left = h->length;
-	} else {
-		c->body = BODY_TO_EOF;
-	}
-}
-
 /* False: the call was freed or given up. */
-static bool tell_head(struct http_call *c, const struct http1_head *h, size_t len)
+static bool tell_head(struct http_call *c, const struct http1_head *h)
 {
-	bool interim = h->status < 200 && h->status != 101;
-
-	if (h->status == 101 && !c->upgrades) {
-		finish_failed(c, -EPROTO, "the server switched protocols unasked");
+	c->events->head(c->arg, h);
+	if (c->freed || c->state == CALL_OVER) /* upgraded */
 		return false;
-	}
-	if (interim && ++c->interim_n > INTERIM_MAX) {
-		finish_failed(c, -EPROTO, "the server sent too many interim answers");
-		return false;
-	}
-	if (!interim) {
-		c->state = CALL_BODY;
-		choose_body(c, h);
-	}
-	c->head_len = len;
-	if (!interim)
-		c->events->head(c->arg, h);
-	else if (c->events->interim)
-		c->events->interim(c->arg, h->status);
-	if (c->freed)
-		return false;
-	if (c->state == CALL_OVER) /* upgraded */
-		return false;
-	buf_consume(&c->in, len);
-	c->scanned = 0;
-	if (h->status == 101) {
-		finish_failed(c, -EPROTO, "nobody took the upgraded connection");
-		return false;
-	}
-	return true;
+	if (h->status != 101)
+		return true;
+	finish_failed(c, -EPROTO, "nobody took the upgraded connection");
+	return false;
 }
 
-/* 1: a head was told; 0: needs more bytes; -1: the call is over. */
-static int step_head(struct http_call *c)
+/* 1 = go on, 0 = needs more bytes, -1 = the call is over. */
+static int step(struct http_call *c)
 {
-	struct http1_head h;
-	struct err e = ERR_NONE;
-	struct view in = buf_view(&c->in);
-	ssize_t len = http1_head_end(in, &c->scanned);
+	struct http_answer_event ev;
 
-	if (len == 0 && in.len < HEAD_MAX)
+	http_answer_next(&c->answer, &ev);
+	switch (ev.kind) {
+	case HTTP_ANSWER_NONE:
 		return 0;
-	if (len == 0 || len > HEAD_MAX) {
-		finish_failed(c, -E2BIG, "the head of the answer is too large");
-		return -1;
-	}
-	if (len < 0) {
-		finish_failed(c, -EPROTO, "the answer is not HTTP");
-		return -1;
-	}
-	if (http1_parse_response(view_first(in, (size_t)len), &h, &e) < 0) {
-		(void)err_ctx(&e, "malformed answer");
-		finish(c, -EPROTO, &e);
-		return -1;
-	}
-	return tell_head(c, &h, (size_t)len) ? 1 : -1;
-}
-
-/* False: the call was freed. */
-static bool tell_body(struct http_call *c, struct view data)
-{
-	c->events->body(c->arg, data);
-	return !c->freed;
-}
-
-static int step_chunked(struct http_call *c)
-{
-	struct view in = buf_view(&c->in);
-	struct view rest = in, data = VIEW_NONE;
-	struct err e = ERR_NONE;
-	int r = chunked_next(&c->chunked, &rest, &data, &e);
-
-	if (r < 0) {
-		(void)err_ctx(&e, "malformed answer");
-		finish(c, -EPROTO, &e);
-		return -1;
-	}
-	if (r == CHUNKED_END) {
+	case HTTP_ANSWER_INTERIM:
+		if (c->events->interim)
+			c->events->interim(c->arg, ev.head.status);
+		return c->freed ? -1 : 1;
+	case HTTP_ANSWER_HEAD:
+		return tell_head(c, &ev.head) ? 1 : -1;
+	case HTTP_ANSWER_DATA:
+		c->events->body(c->arg, ev.data);
+		return c->freed ? -1 : 1;
+	case HTTP_ANSWER_END:
 		finish(c, 0, NULL);
 		return -1;
-	}
-	if (r == CHUNKED_DATA && !tell_body(c, data))
-		return -1;
-	buf_consume(&c->in, in.len - rest.len);
-	return r == CHUNKED_DATA ? 1 : 0;
-}
-
-static int step_body(struct http_call *c)
-{
-	struct view data = buf_view(&c->in);
-
-	if (c->body == BODY_NONE || (c->body == BODY_SIZED && c->left == 0)) {
-		finish(c, 0, NULL);
+	case HTTP_ANSWER_BAD:
+		finish(c, ev.e.code, &ev.e);
 		return -1;
 	}
-	if (data.len == 0)
-		return 0;
-	if (c->body == BODY_CHUNKED)
-		return step_chunked(c);
-	if (c->body == BODY_SIZED)
-		data = view_first(data, (size_t)MIN(c->left, (uint64_t)data.len));
-	c->left -= c->body == BODY_SIZED ? data.len : 0;
-	if (!tell_body(c, data))
-		return -1;
-	buf_consume(&c->in, data.len);
-	return 1;
+	return 0;
 }
 
 /* Works on what was read.  False: the call is over. */
@@ -249,27 +150,25 @@ static bool process_input(struct http_call *c)
 {
 	int r = 1;
 
-	while (r > 0 && (!c->paused || (c->state == CALL_BODY && c->body == BODY_NONE)))
-		r = c->state == CALL_HEAD ? step_head(c) : step_body(c);
+	while (r > 0 && (!c->paused || http_answer_is_empty(&c->answer)))
+		r = step(c);
 	return r >= 0;
 }
 
 static void end_of_input(struct http_call *c, int error)
 {
-	if (error == 0 && c->state == CALL_BODY && c->body == BODY_TO_EOF)
-		finish(c, 0, NULL);
-	else if (c->state == CALL_HEAD)
-		finish_failed(c, error ? error : -ECONNRESET,
-			      "the server closed the connection without an answer");
-	else
-		finish_failed(c, error ? error : -ECONNRESET,
-			      "the server closed the connection in the middle of its answer");
+	struct err e = ERR_NONE;
+	int r = http_answer_eof(&c->answer, &e);
+
+	if (error && r == 0)
+		r = err_set(&e, error, "the connection broke: %s", strerror(-error));
+	finish(c, r, &e);
 }
 
 static void read_answer(struct http_call *c)
 {
 	for (int round = 0; round < READ_ROUNDS && !c->paused; round++) {
-		char *p = buf_reserve(&c->in, READ_BYTES);
+		char *p = http_answer_room(&c->answer, READ_BYTES);
 		ssize_t n;
 
 		if (!p) {
@@ -286,14 +185,13 @@ static void read_answer(struct http_call *c)
 			return;
 		}
 		c->last_us = loop_now_us(c->loop);
-		buf_commit(&c->in, (size_t)n);
+		http_answer_add(&c->answer, (size_t)n);
 		if (!process_input(c))
 			return;
 		if (n < READ_BYTES)
 			break;
 	}
-	if (c->in.len == 0)
-		buf_done(&c->in);
+	http_answer_rest(&c->answer);
 	update_wants(c);
 }
 
@@ -322,14 +220,14 @@ static void queue_pieces(struct http_call *c, const struct iovec *iov, size_t n)
 void http_call_begin(struct http_call *c, struct view method, struct view target,
 		     const struct http1_header *headers, size_t headers_n, int64_t length)
 {
-	osb_cleanup(buf_done) struct buf b = BUF_INIT(2 * HEAD_MAX + target.len);
+	osb_cleanup(buf_done) struct buf b = BUF_INIT(HEAD_MAX + target.len);
 	struct view text;
 
-	c->is_head = view_is(method, "HEAD");
+	c->answer.to_head = view_is(method, "HEAD");
 	c->chunks = length < 0;
 	c->request_left = length > 0 ? (uint64_t)length : 0;
 	for (size_t i = 0; i < headers_n; i++)
-		c->upgrades |= view_iis(headers[i].name, "Upgrade");
+		c->answer.upgrades |= view_iis(headers[i].name, "Upgrade");
 	if (http_request_format(&b, method, target, headers, headers_n, length) < 0) {
 		fail_later(c, -EINVAL, "the request cannot be written as HTTP");
 		return;
@@ -442,7 +340,7 @@ static void work_task(struct http_call *c)
 		finish(c, e.code, &e);
 		return;
 	}
-	if (c->state != CALL_HEAD && c->state != CALL_BODY)
+	if (c->state != CALL_OPEN)
 		return;
 	if (process_input(c))
 		update_wants(c);
@@ -484,7 +382,7 @@ static int use_socket(struct http_call *c, int fd, struct err *e)
 	r = loop_fd_new(c->loop, c->fd, on_socket, c, &c->watch, e);
 	if (r < 0)
 		return r;
-	c->state = CALL_HEAD;
+	c->state = CALL_OPEN;
 	start_idle_timer(c);
 	if (flush_request(c))
 		update_wants(c);
@@ -522,7 +420,7 @@ int http_call_new(struct loop *l, const struct http_target *target,
 	c->timer = loop_timer_new(l, on_timer, c);
 	c->task = loop_task_new(l, on_task, c);
 	sendq_init(&c->out, QUEUE_MAX);
-	buf_init(&c->in, HEAD_MAX + READ_BYTES);
+	http_answer_init(&c->answer);
 	if (target->fd >= 0)
 		r = use_socket(c, target->fd, e);
 	else
@@ -556,7 +454,7 @@ void http_call_resume(struct http_call *c)
 
 int http_call_upgrade(struct http_call *c, struct buf *ret_rest)
 {
-	struct view rest = view_skip(buf_view(&c->in), c->head_len);
+	struct view rest = http_answer_behind(&c->answer);
 
 	buf_init(ret_rest, MAX(rest.len, (size_t)1));
 	/* Cannot fail: the ceiling is the length. */
@@ -580,7 +478,7 @@ void http_call_free(struct http_call *c)
 	connect_free(c->connect);
 	loop_task_free(c->task);
 	sendq_done(&c->out);
-	buf_done(&c->in);
+	http_answer_done(&c->answer);
 	if (!c->busy)
 		free(c);
 }
