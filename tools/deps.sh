@@ -3,7 +3,8 @@
 # compile, `deps.sh all` what tests and checks need as well.  Silent when nothing is missing.
 set -euo pipefail
 
-build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev)
+build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
+	libseccomp-dev libsqlite3-dev nftables)
 checks=(git clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
 	python3 python3-pytest python3-yaml)
 

@@ -1,10 +1,8 @@
 /*
- * box/netslot.h - network namespaces made ahead: loopback up, veth in place, address set, NAT
- * outside.
+ * box/netslot.h - network namespaces with a way out: loopback up, veth in place, address set.
  *
- * A slot is a number: it fixes the address inside, the names of both veth ends and the element in
- * the nft set.  Slots are made in the background because RTNL serialises that work; taking one is
- * free.
+ * A slot is a number: it fixes the address inside and the name of the veth's end outside.  Slots
+ * are made in the background because RTNL serialises that work; taking one is free.
  */
 #pragma once
 
@@ -15,24 +13,27 @@
 
 struct err;
 struct netslots;
+struct resolv_conf;
 
 #define NETSLOT_NONE UINT32_MAX
 
 /*
- * `subnet`: "10.88.0.0/16".  Loads the static nft skeleton (NAT; sandboxes cannot reach each other,
- * the host, or link-local addresses) and makes it work beside Docker's FORWARD policy.  If the host
- * lacks nft or the rights, *ret still comes back and netslots_nat() is false with the reason in
+ * `subnet`: "10.88.0.0/16", or NULL for no network at all.  `dns`: the resolvers that sandboxes
+ * ask. Loads the static nft skeleton (NAT; sandboxes cannot reach each other, the host, or
+ * link-local addresses) and makes it work beside Docker's FORWARD policy.  If the host lacks nft or
+ * the rights, *ret still comes back and netslots_nat() is false with the reason in
  * netslots_missing().
  */
-osb_must_check int netslots_new(const char *tag, const char *subnet, struct netslots **ret,
-				struct err *e);
+osb_must_check int netslots_new(const char *tag, const char *subnet, const struct resolv_conf *dns,
+				struct netslots **ret, struct err *e);
 void netslots_free(struct netslots *n); /* accepts NULL; leaves what is in use alone */
 bool netslots_nat(const struct netslots *n);
 const char *netslots_missing(const struct netslots *n);
 
 /*
  * A namespace for one sandbox.  *ret_slot is NETSLOT_NONE for a loopback-only one (`nat` false or
- * not possible). The caller owns *ret_netns (an fd).  Takes about 1-2 ms: not on the create path.
+ * not possible). The caller owns *ret_netns (an fd).  Takes about a millisecond: not on the create
+ * path.
  */
 osb_must_check int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns,
 				struct err *e);

@@ -31,7 +31,7 @@ struct setup {
 	int exec_fd;	/* execd: sealed memfd */
 	const int *fds; /* become 3, 4, ... of execd */
 	size_t fds_n;
-	char *const *argv, *const *env;
+	const char *const *argv, *const *env;
 };
 
 /* Clones the process and returns when execd was executed, or with the step that failed. */

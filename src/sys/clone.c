@@ -81,7 +81,7 @@ void clone_reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void clone_exec(int fd, char *const *argv, char *const *env)
+void clone_exec(int fd, const char *const *argv, const char *const *env)
 {
 	(void)syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
 }

@@ -27,7 +27,7 @@ osb_must_check int clone_place_fds(const int *fds, size_t n, struct err *e);
 void clone_reset_signals(void);
 
 /* Executes the file that `fd` is open on; returns only on failure. */
-void clone_exec(int fd, char *const *argv, char *const *env);
+void clone_exec(int fd, const char *const *argv, const char *const *env);
 
 /* SIGKILL, then waits for the end. */
 void clone_kill_and_reap(int pidfd);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "box/cgroup.h"
 #include "box/filter.h"
 #include "box/netslot.h"
+#include "codec/resolv.h"
 #include "codec/sha256.h"
 #include "image/host.h"
 #include "net/loop.h"
@@ -76,25 +78,41 @@ static void make_tag(const char *state_dir, char ret[9])
 		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
+/* While the host's own /etc is still in sight. */
+static int refresh_image(const char *state_dir, const struct resolv_conf *dns, struct err *e)
+{
+	static const char *const dirs[] = {"images", "images/host"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", state_dir, dirs[i]);
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return err_set(e, -errno, "mkdir %s: %m", path);
+	}
+	return host_image_refresh(path, dns, e);
+}
+
 static int open_means(struct warden *w, const struct options *o, struct err *e)
 {
+	struct resolv_conf dns;
 	char tag[9];
 	int r;
 
 	make_tag(o->state_dir, tag);
+	host_image_dns(&dns);
 	r = memfd_copy("execd", o->execd, &w->execd_fd, e);
+	if (r == 0)
+		r = refresh_image(o->state_dir, &dns, e);
 	if (r == 0)
 		r = small_root_enter(o->state_dir, e);
 	if (r == 0)
 		r = open_dirs(w, e);
 	if (r == 0)
-		r = host_image_refresh(PATHS_STATE "/images/host", e);
-	if (r == 0)
 		r = filter_new(&w->filter, e);
 	if (r == 0)
 		r = cgroups_open(PATHS_CGROUP, tag, &w->cgroups, e);
 	if (r == 0)
-		r = netslots_new(tag, o->network ? o->subnet : NULL, &w->nets, e);
+		r = netslots_new(tag, o->network ? o->subnet : NULL, &dns, &w->nets, e);
 	return r;
 }
 

@@ -140,12 +140,12 @@ static int prepare(struct warden *w, struct box *b, struct means *m, struct err 
 
 static int start(struct warden *w, struct box *b, struct means *m, struct err *e)
 {
-	static char *const argv[] = {
+	static const char *const argv[] = {
 		"execd",       "--init",   "--listen", "fd:3",	    "--start-fd",
 		"4",	       "--log-fd", "5",	       "--log-max", LOG_MAX_BYTES,
 		"--status-fd", "6",	   "--harden", NULL,
 	};
-	static char *const env[] = {
+	static const char *const env[] = {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=/root",
 		"LANG=C.UTF-8",
