@@ -1,0 +1,23 @@
+/*
+ * server/app.h - what the server's parts share.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct config;
+struct http_server;
+struct loop;
+struct runtime;
+struct sandboxes;
+struct store;
+
+struct app {
+	struct loop *loop;
+	const struct config *config;
+	struct store *store;
+	struct runtime *runtime;
+	struct sandboxes *sandboxes;
+	struct http_server *http;
+	size_t requests; /* under way */
+};
