@@ -1,21 +1,14 @@
 /*
- * execd/command.c - the life of a command.
+ * execd/command.c - the records of commands: found by id, kept after the end, forgotten in time.
  *
- * A `struct command` is the record that a status reads: small, kept after the end.  Its `struct
- * run` is what only a running command needs: process, pipes, stream, timer.  A run is over when its
- * process has ended and its stream was closed (or the client left).
+ * A record is small.  What only a running command needs is in execd/command_run.
  */
 #include "execd/command.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -23,22 +16,15 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "codec/events.h"
 #include "execd/app.h"
 #include "execd/command_log.h"
+#include "execd/command_run.h"
 #include "execd/errors.h"
-#include "execd/find_shell.h"
 #include "execd/options.h"
-#include "execd/output.h"
-#include "execd/process.h"
-#include "net/event_stream.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 
-#define ERROR_NAME	 "CommandExecError"
-#define EXIT_NOT_STARTED 255
-#define EVENT_MAX	 4096 /* of the events that we make ourselves */
-#define HOUR_MS		 (3600ULL * 1000)
+#define HOUR_MS (3600ULL * 1000)
 
 const struct command_limits command_limits_default = {
 	.keep_ms = 24 * HOUR_MS,
@@ -61,23 +47,10 @@ struct commands {
 	struct loop_timer *forget; /* at the end of the oldest one's time */
 };
 
-struct run {
-	struct command *command;
-	struct process *process;
-	struct event_stream *stream; /* NULL: no client */
-	struct output *outputs[2];
-	struct loop_timer *timeout;
-	uint64_t started_us;
-	uint64_t took_ms;
-	int status;    /* as of waitpid(2) */
-	unsigned open; /* outputs that have not ended, and whoever is going through them */
-	bool was_cut;  /* timed out or interrupted by us */
-};
-
 struct command {
 	struct list link; /* in running or finished */
 	struct commands *owner;
-	struct run *run; /* NULL when over */
+	struct command_run *run; /* NULL when its process has ended */
 	char id[RAND_HEX_LEN + 1];
 	char *content;
 	size_t content_len;
@@ -196,275 +169,36 @@ static void command_finished(struct command *c, int exit_code, const char *error
 	forget_old(cs);
 }
 
-/* ---- the run ---- */
+/* ---- running ---- */
 
-static void run_free(struct run *r)
+static void on_ended(void *arg, int exit_code, const char *error)
 {
-	if (r->command)
-		r->command->run = NULL;
-	output_free(r->outputs[0]);
-	output_free(r->outputs[1]);
-	loop_timer_free(r->timeout);
-	process_free(r->process);
-	free(r);
-}
-
-static void send_events(struct run *r, const struct buf *events)
-{
-	if (r->stream)
-		(void)event_stream_send(r->stream, buf_view(events));
-}
-
-static void close_stream(struct run *r)
-{
-	if (r->stream)
-		event_stream_end(r->stream);
-	r->stream = NULL;
-}
-
-static void send_init(struct run *r)
-{
-	osb_cleanup(buf_done) struct buf b = BUF_INIT(EVENT_MAX);
-
-	if (events_text(&b, "init", view_of(r->command->id), clock_wall_ms()) == 0)
-		send_events(r, &b);
-}
-
-static void send_complete(struct run *r)
-{
-	osb_cleanup(buf_done) struct buf b = BUF_INIT(EVENT_MAX);
-
-	if (events_complete(&b, r->took_ms, clock_wall_ms()) == 0)
-		send_events(r, &b);
-}
-
-static void send_error(struct run *r, const char *value, const char *traceback)
-{
-	osb_cleanup(buf_done) struct buf b = BUF_INIT(EVENT_MAX);
-
-	if (events_error(&b, ERROR_NAME, view_of(value), view_of(traceback), clock_wall_ms()) == 0)
-		send_events(r, &b);
-}
-
-static int exit_code_of(const struct run *r)
-{
-	return r->was_cut ? -1 : process_exit_code(r->status);
-}
-
-/* How it ended, in words; a trap may have turned our signal into an exit status. */
-static const char *describe(const struct run *r, char ret[96])
-{
-	char text[64];
-
-	process_describe(r->status, text);
-	snprintf(ret, 96, r->was_cut && WIFEXITED(r->status) ? "interrupted, then %s" : "%s", text);
-	return ret;
-}
-
-static void run_over(struct run *r)
-{
-	char value[16], text[96];
-	int code = exit_code_of(r);
-
-	if (code == 0) {
-		send_complete(r);
-	} else {
-		snprintf(value, sizeof(value), "%d", code);
-		send_error(r, value, describe(r, text));
-	}
-	close_stream(r);
-	run_free(r);
-}
-
-/* Gives up one hold on a run: an output's, or that of a caller who goes through them. */
-static void release(struct run *r)
-{
-	if (--r->open == 0)
-		run_over(r);
-}
-
-static void on_output_ended(void *arg)
-{
-	release(arg);
-}
-
-static bool on_output(void *arg, struct view events)
-{
-	struct run *r = arg;
-
-	return !r->stream || event_stream_send(r->stream, events);
-}
-
-static const struct output_events output_events = {on_output, on_output_ended};
-
-static void on_drained(void *arg)
-{
-	struct run *r = arg;
-
-	r->open++;
-	for (size_t i = 0; i < ARRAY_LEN(r->outputs); i++)
-		if (r->outputs[i])
-			output_resume(r->outputs[i]);
-	release(r);
-}
-
-static void on_gone(void *arg)
-{
-	struct run *r = arg;
-
-	close_stream(r);
-	r->open++;
-	for (size_t i = 0; i < ARRAY_LEN(r->outputs); i++)
-		if (r->outputs[i])
-			output_drop(r->outputs[i]);
-	release(r);
-}
-
-/* From here on the two go their own ways: the record may be forgotten before a slow client has read
- * the rest. */
-static struct command *detach(struct run *r)
-{
-	struct command *c = r->command;
+	struct command *c = arg;
 
 	c->run = NULL;
-	r->command = NULL;
-	return c;
-}
-
-static void on_exited(void *arg, int status)
-{
-	struct run *r = arg;
-	char text[96];
-	int code;
-
-	r->status = status;
-	r->took_ms = (clock_mono_us() - r->started_us) / 1000;
-	if (r->timeout)
-		loop_timer_stop(r->timeout);
-	code = exit_code_of(r);
-	command_finished(detach(r), code, code != 0 ? describe(r, text) : NULL);
-	if (r->open == 0) {
-		run_free(r);
-		return;
-	}
-	output_end(r->outputs[0]);
-	output_end(r->outputs[1]);
-}
-
-static void on_timeout(void *arg)
-{
-	struct run *r = arg;
-
-	r->was_cut = true;
-	process_signal(r->process, SIGKILL, /* group= */ true);
-}
-
-static void run_not_started(struct run *r, const struct err *e)
-{
-	send_error(r, e->msg, e->msg);
-	command_finished(detach(r), EXIT_NOT_STARTED, e->msg);
-	close_stream(r);
-	run_free(r);
-}
-
-/* ---- starting ---- */
-
-static int start_process(struct run *r, const struct command_spec *spec, const int fds[3],
-			 struct err *e)
-{
-	struct commands *cs = r->command->owner;
-	struct spawn s = {
-		.path = spec->path,
-		.search_path = spec->search_path,
-		.argv = spec->argv,
-		.env = spec->env,
-		.cwd = spec->cwd,
-		.fds = {fds[0], fds[1], fds[2]},
-		.flags = spec->has_ids ? SPAWN_IDS : 0,
-		.uid = spec->uid,
-		.gid = spec->gid,
-		.groups = spec->groups,
-		.groups_n = spec->groups_n,
-	};
-
-	if (process_start(cs->app, &s, on_exited, r, &r->process, e) < 0)
-		return e->code;
-	if (spec->timeout_ms > 0) {
-		r->timeout = loop_timer_new(cs->app->loop, on_timeout, r);
-		loop_timer_start(r->timeout, spec->timeout_ms);
-	}
-	return 0;
-}
-
-static int start_foreground(struct run *r, const struct command_spec *spec, struct err *e)
-{
-	static const char *const types[] = {"stdout", "stderr"};
-	struct app *app = r->command->owner->app;
-	int pipes[2][2] = {{-1, -1}, {-1, -1}};
-	int code = 0;
-
-	for (size_t i = 0; i < 2 && code == 0; i++)
-		if (pipe2(pipes[i], O_CLOEXEC) < 0)
-			code = err_set(e, -errno, "pipe: %m");
-	if (code == 0)
-		code = start_process(r, spec, (int[3]){-1, pipes[0][1], pipes[1][1]}, e);
-	for (size_t i = 0; i < 2; i++) {
-		fd_close(pipes[i][1]);
-		if (code < 0)
-			fd_close(pipes[i][0]);
-	}
-	for (size_t i = 0; i < 2 && code == 0; i++) {
-		code = output_new(app, pipes[i][0], types[i], &output_events, r, &r->outputs[i], e);
-		if (code == 0)
-			r->open++;
-		else if (i == 0)
-			fd_close(pipes[1][0]);
-	}
-	if (code < 0 && r->process)
-		process_signal(r->process, SIGKILL, /* group= */ true);
-	return code;
-}
-
-static int start_background(struct run *r, const struct command_spec *spec, struct err *e)
-{
-	struct command *c = r->command;
-
-	if (command_logs_create(c->owner->logs, c->id, &c->log_fd, &c->log_in_memory, e) < 0)
-		return e->code;
-	return start_process(r, spec, (int[3]){-1, c->log_fd, c->log_fd}, e);
+	command_finished(c, exit_code, error);
 }
 
 void commands_run(struct commands *cs, struct http_exchange *x, const struct command_spec *spec)
 {
+	struct command_spec checked = *spec;
 	struct err e = ERR_NONE;
-	struct run *r;
-	int code;
+	struct command_run *run;
+	struct command *c;
 
 	if (cs->running_n >= cs->limits.running_n) {
 		err_set(&e, -EAGAIN, "%zu commands run already", cs->running_n);
 		reply_runtime_error(x, &e);
 		return;
 	}
-	r = mem_new(struct run);
-	r->command = command_new(cs, spec);
-	r->command->run = r;
-	r->started_us = clock_mono_us();
-	r->stream = event_stream_new(cs->app->loop, x, EVENT_STREAM_PINGS, on_drained, on_gone, r);
-	if (spec->impossible)
-		code = err_set(&e, -ENOENT, "%s", spec->impossible);
-	else if (spec->background)
-		code = start_background(r, spec, &e);
-	else
-		code = start_foreground(r, spec, &e);
-	send_init(r);
-	if (code == -ENOENT)
-		find_shell_forget(cs->app);
-	if (code < 0) {
-		run_not_started(r, &e);
-	} else if (spec->background) {
-		send_complete(r);
-		close_stream(r);
-	}
+	c = command_new(cs, spec);
+	if (spec->background && !spec->impossible &&
+	    command_logs_create(cs->logs, c->id, &c->log_fd, &c->log_in_memory, &e) < 0)
+		checked.impossible = e.msg;
+	run = command_run_start(cs->app, x, c->id, &checked, c->log_fd, on_ended, c);
+	/* One that did not start has ended, and its record may be gone already. */
+	if (run)
+		c->run = run;
 }
 
 /* ---- asking ---- */
@@ -500,14 +234,13 @@ int command_interrupt(struct command *c, struct http_exchange *x, struct err *e)
 {
 	struct waiter *w;
 
-	if (!c->run || !c->run->process)
+	if (!c->run)
 		return err_set(e, -ESRCH, "command '%s' does not run", c->id);
 	w = mem_new(struct waiter);
 	w->exchange = x;
 	list_push_back(&c->waiters, &w->link);
 	http_on_gone(x, on_waiter_gone, w);
-	c->run->was_cut = true;
-	process_terminate(c->run->process, c->owner->limits.interrupt_ms);
+	command_run_interrupt(c->run, c->owner->limits.interrupt_ms);
 	return 0;
 }
 
@@ -554,7 +287,7 @@ void commands_free(struct commands *cs)
 		struct command *c = list_entry(it, struct command, link);
 
 		if (c->run)
-			run_free(c->run);
+			command_run_free(c->run);
 		list_remove(&c->link);
 		command_free(c);
 	}

@@ -258,6 +258,30 @@ static void running_ones_are_never_forgotten(void **state)
 	finish(&f);
 }
 
+static void one_that_cannot_start_is_finished_at_once(void **state)
+{
+	struct command_limits limits = command_limits_default;
+	struct command_spec spec = {
+		.content = VIEW("x"),
+		.argv = (char *[]){(char *)"/no/such/program", NULL},
+	};
+
+	for (size_t keep = 0; keep < 2; keep++) {
+		struct fixture f;
+		char id[33];
+
+		limits.finished_n = keep;
+		prepare(&f, &limits);
+		spec.env = strv_args(&f.app.env);
+		commands_run(f.app.commands, &client, &spec);
+		last_id(id);
+		assert_null(client.stream);
+		assert_non_null(strstr(buf_str(&client.events), "/no/such/program"));
+		assert_int_equal(known(&f, id), keep);
+		finish(&f);
+	}
+}
+
 static void too_many_at_a_time_are_refused(void **state)
 {
 	struct command_limits limits = command_limits_default;
@@ -312,6 +336,7 @@ int main(void)
 		cmocka_unit_test(the_oldest_are_forgotten_beyond_the_memory),
 		cmocka_unit_test(all_are_forgotten_after_their_time),
 		cmocka_unit_test(running_ones_are_never_forgotten),
+		cmocka_unit_test(one_that_cannot_start_is_finished_at_once),
 		cmocka_unit_test(too_many_at_a_time_are_refused),
 		cmocka_unit_test(a_client_that_left_is_not_written_to),
 	};
