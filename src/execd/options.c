@@ -31,6 +31,13 @@ const char options_help[] =
 	"                        (EXECD_API_GRACE_SHUTDOWN; 200ms)\n"
 	"  --state-dir DIR       logs of background commands ($TMPDIR or /tmp)\n"
 	"  --status-file FILE    gets the program's exit status as JSON\n"
+	"  --isolation-config FILE\n"
+	"                        TOML settings of isolated sessions (EXECD_ISOLATION_CONFIG)\n"
+	"  --isolation-upper-root DIR\n"
+	"                        changes of overlay sessions (/var/lib/execd/isolation)\n"
+	"  --isolation-allowed-writable DIR\n"
+	"                        where sessions may write besides their workspace; may be\n"
+	"                        repeated (/workspace, /mnt, /media, /data)\n"
 	"  --init                reap orphans even when not process 1\n"
 	"  --help, --version\n"
 	"\n"
@@ -134,6 +141,28 @@ static int set_status_file(struct options *o, const char *value, struct err *e)
 	return 0;
 }
 
+static int set_isolation_config(struct options *o, const char *value, struct err *e)
+{
+	o->isolation_config = *value ? value : NULL;
+	return 0;
+}
+
+static int set_isolation_upper_root(struct options *o, const char *value, struct err *e)
+{
+	if (*value != '/')
+		return err_set(e, -EINVAL, "'%s' is not an absolute path", value);
+	o->isolation_upper_root = value;
+	return 0;
+}
+
+static int set_isolation_allowed(struct options *o, const char *value, struct err *e)
+{
+	if (*value != '/')
+		return err_set(e, -EINVAL, "'%s' is not an absolute path", value);
+	strv_add(&o->isolation_allowed, value);
+	return 0;
+}
+
 static int set_init(struct options *o, const char *value, struct err *e)
 {
 	o->init = true;
@@ -161,6 +190,9 @@ static const struct option table[] = {
 	{"graceful-shutdown-timeout", "EXECD_API_GRACE_SHUTDOWN", false, set_grace},
 	{"state-dir", NULL, false, set_state_dir},
 	{"status-file", NULL, false, set_status_file},
+	{"isolation-config", "EXECD_ISOLATION_CONFIG", false, set_isolation_config},
+	{"isolation-upper-root", NULL, false, set_isolation_upper_root},
+	{"isolation-allowed-writable", NULL, false, set_isolation_allowed},
 	{"init", NULL, true, set_init},
 	{"help", NULL, true, set_help},
 	{"version", NULL, true, set_version},
@@ -259,4 +291,5 @@ void options_done(struct options *o)
 {
 	free(o->own_token);
 	strv_done(&o->listen);
+	strv_done(&o->isolation_allowed);
 }

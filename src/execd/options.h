@@ -17,12 +17,15 @@ struct err;
 struct options {
 	struct strv listen; /* "unix:PATH", "tcp:IP:PORT", "fd:N"; empty: every IPv4 address */
 	uint16_t port;	    /* of the default listener */
-	const char *access_token; /* NULL: everybody may call */
-	char *own_token;	  /* our copy, once it was hidden */
-	const char *envs_file;	  /* NULL: none */
-	const char *log_file;	  /* NULL: stderr */
-	const char *state_dir;	  /* NULL: one of our own below $TMPDIR or /tmp */
-	const char *status_file;  /* NULL: none */
+	const char *access_token;	  /* NULL: everybody may call */
+	char *own_token;		  /* our copy, once it was hidden */
+	const char *envs_file;		  /* NULL: none */
+	const char *log_file;		  /* NULL: stderr */
+	const char *state_dir;		  /* NULL: one of our own below $TMPDIR or /tmp */
+	const char *status_file;	  /* NULL: none */
+	const char *isolation_config;	  /* TOML file; NULL: none */
+	const char *isolation_upper_root; /* NULL: as the file says */
+	struct strv isolation_allowed;	  /* empty: as the file says */
 	enum log_level log_level;
 	uint64_t grace_ms;
 	bool init;

@@ -7,6 +7,7 @@
 
 #include "execd/app.h"
 #include "execd/command.h"
+#include "execd/isolated.h"
 #include "execd/ptys.h"
 #include "execd/sessions.h"
 #include "net/http_proxy.h"
@@ -18,11 +19,12 @@ int parts_start(struct app *app, struct err *e)
 	app->sessions = sessions_new(app);
 	app->ptys = ptys_new(app);
 	app->proxies = http_proxies_new();
-	return 0;
+	return isolated_new(app, &app->isolated, e);
 }
 
 void parts_stop(struct app *app)
 {
+	isolated_free(app->isolated);
 	http_proxies_free(app->proxies);
 	ptys_free(app->ptys);
 	sessions_free(app->sessions);

@@ -5,10 +5,20 @@
 
 #include "execd/auth.h"
 
+/* clang-format off */
 static const struct route *const tables[] = {
-	api_misc_routes,    api_command_routes, api_session_routes, api_files_routes,
-	api_metrics_routes, api_pty_routes,	api_proxy_routes,   NULL,
+	api_misc_routes,
+	api_command_routes,
+	api_session_routes,
+	api_files_routes,
+	api_metrics_routes,
+	api_pty_routes,
+	api_isolated_routes,
+	api_isolated_files_routes,
+	api_proxy_routes,
+	NULL,
 };
+/* clang-format on */
 
 void routes_handle(struct http_exchange *x, void *app)
 {

@@ -14,6 +14,8 @@ extern const struct route api_files_routes[];
 extern const struct route api_metrics_routes[];
 extern const struct route api_pty_routes[];
 extern const struct route api_proxy_routes[];
+extern const struct route api_isolated_routes[];
+extern const struct route api_isolated_files_routes[];
 
 /* The handler of the daemon's server: `app` is a struct app. */
 void routes_handle(struct http_exchange *x, void *app);

@@ -65,7 +65,10 @@ struct shell {
 	struct loop_task *next;	  /* starts the next run with an empty stack */
 	struct buf script;	  /* not yet taken by the socket */
 	struct buf frames;	  /* a frame that is still incomplete */
-	bool skipping;		  /* the rest of a frame that was too long */
+	bool capturing;		  /* a run has ended, and what it left is still being told */
+	struct shell *follows;	  /* whose state we shall begin with, once it is known */
+	struct list followers, follower;
+	bool skipping; /* the rest of a frame that was too long */
 	char *cwd;
 	struct buf state;
 	struct buf new_state;
@@ -182,6 +185,29 @@ static void run_is_ending(struct shell *s, int code)
 		watch_output(s);
 }
 
+static void copy_state(struct shell *to, const struct shell *from)
+{
+	free(to->cwd);
+	to->cwd = mem_strdup(from->cwd);
+	buf_clear(&to->state);
+	/* Both have the same ceiling. */
+	(void)!buf_append_view(&to->state, buf_view(&from->state));
+}
+
+/* Whoever waits to begin with our state gets it now. */
+static void capture_ended(struct shell *s)
+{
+	s->capturing = false;
+	list_each_safe (it, next, &s->followers) {
+		struct shell *f = list_entry(it, struct shell, follower);
+
+		list_remove(&f->follower);
+		f->follows = NULL;
+		copy_state(f, s);
+		loop_task_post(f->next);
+	}
+}
+
 static void keep_state(struct shell *s)
 {
 	if (!s->new_cwd)
@@ -200,8 +226,10 @@ static void on_frame(struct shell *s, const struct shell_frame *f)
 {
 	switch (f->kind) {
 	case SHELL_FRAME_RUN:
-		if (s->run && !s->run->ending && s->run->seq == f->seq)
+		if (s->run && !s->run->ending && s->run->seq == f->seq) {
+			s->capturing = true;
 			run_is_ending(s, f->code);
+		}
 		break;
 	case SHELL_FRAME_CWD:
 		free(s->new_cwd);
@@ -215,6 +243,7 @@ static void on_frame(struct shell *s, const struct shell_frame *f)
 		break;
 	case SHELL_FRAME_END:
 		keep_state(s);
+		capture_ended(s);
 		break;
 	default:
 		break;
@@ -302,6 +331,7 @@ static void close_control(struct shell *s)
 	buf_done(&s->script);
 	buf_done(&s->frames);
 	s->skipping = false;
+	capture_ended(s);
 }
 
 static int start_process(struct shell *s, struct err *e)
@@ -384,7 +414,7 @@ static void on_next(void *arg)
 	struct err e = ERR_NONE;
 	struct shell_run *r;
 
-	if (s->run || list_empty(&s->queue))
+	if (s->run || s->follows || list_empty(&s->queue))
 		return;
 	r = list_entry(s->queue.next, struct shell_run, link);
 	list_remove(&r->link);
@@ -421,6 +451,8 @@ int shell_new(struct app *app, const struct shell_host *host, void *arg, const c
 	buf_init(&s->state, STATE_MAX);
 	buf_init(&s->new_state, STATE_MAX);
 	list_init(&s->queue);
+	list_init(&s->followers);
+	list_init(&s->follower);
 	s->timer = loop_timer_new(app->loop, on_timer, s);
 	s->next = loop_task_new(app->loop, on_next, s);
 	if (pipe2(s->output, O_CLOEXEC) < 0)
@@ -445,9 +477,10 @@ void shell_free(struct shell *s)
 	if (s->running)
 		s->host->signal(s->arg, SIGKILL);
 	s->running = false;
+	close_control(s);
+	list_remove(&s->follower);
 	loop_task_free(s->next);
 	loop_timer_free(s->timer);
-	close_control(s);
 	if (s->run) {
 		s->run->cause = SHELL_CLOSED;
 		run_end(s->run);
@@ -546,13 +579,14 @@ void shell_exited(struct shell *s, int status)
 	run_is_ending(s, process_exit_code(status));
 }
 
-void shell_copy_state(struct shell *to, const struct shell *from)
+void shell_follow(struct shell *s, struct shell *other)
 {
-	free(to->cwd);
-	to->cwd = mem_strdup(from->cwd);
-	buf_clear(&to->state);
-	if (buf_append_view(&to->state, buf_view(&from->state)) < 0)
-		buf_clear(&to->state);
+	if (!other->capturing) {
+		copy_state(s, other);
+		return;
+	}
+	s->follows = other;
+	list_push_back(&other->followers, &s->follower);
 }
 
 bool shell_busy(const struct shell *s)

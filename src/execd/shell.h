@@ -90,7 +90,8 @@ void shell_run_abandon(struct shell_run *r);
 /* From the host: the process has ended. */
 void shell_exited(struct shell *s, int status);
 
-/* The state after the last complete run, for another shell that shall begin with it. */
-void shell_copy_state(struct shell *to, const struct shell *from);
+/* `s`, which has not run anything yet, begins with what `other` knows after its last complete run.
+ */
+void shell_follow(struct shell *s, struct shell *other);
 
 bool shell_busy(const struct shell *s);

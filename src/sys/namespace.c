@@ -72,16 +72,34 @@ int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e
 	return 0;
 }
 
-void namespace_close_fds(int keep)
+/* The lowest of `keep` that is not below `from`, or a number that no descriptor has. */
+static unsigned next_kept(const int *keep, size_t keep_n, unsigned from)
+{
+	unsigned best = ~0u;
+
+	for (size_t i = 0; i < keep_n; i++)
+		if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < best)
+			best = (unsigned)keep[i];
+	return best;
+}
+
+void namespace_close_fds(const int *keep, size_t keep_n)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	unsigned from = 3;
 
 	for (int fd = 0; fd <= 2; fd++)
-		if (fd != keep && null >= 0)
+		if (null >= 0 && next_kept(keep, keep_n, (unsigned)fd) != (unsigned)fd)
 			(void)dup2(null, fd);
-	if (keep > 3)
-		(void)syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0u);
-	(void)syscall(SYS_close_range, keep > 2 ? (unsigned)keep + 1 : 3u, ~0u, 0u);
+	for (;;) {
+		unsigned kept = next_kept(keep, keep_n, from);
+
+		if (kept > from)
+			(void)syscall(SYS_close_range, from, kept == ~0u ? ~0u : kept - 1, 0u);
+		if (kept == ~0u)
+			return;
+		from = kept + 1;
+	}
 }
 
 static int write_text(pid_t pid, const char *name, const char *text, struct err *e)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,8 +31,8 @@ enum namespace_flags {
  */
 osb_must_check int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e);
 
-/* In the child: closes every descriptor but 0, 1, 2 and `keep`; those become /dev/null. */
-void namespace_close_fds(int keep);
+/* In the child: closes every descriptor but those in `keep`; 0, 1 and 2 become /dev/null. */
+void namespace_close_fds(const int *keep, size_t keep_n);
 
 /* From the parent: the child's namespace knows one user and one group, who are us outside. */
 osb_must_check int namespace_map_ids(pid_t pid, uid_t uid, gid_t gid, struct err *e);
