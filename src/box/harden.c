@@ -35,8 +35,13 @@ int harden_rlimits(struct err *e)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-		struct rlimit l = {limits[i].soft, limits[i].hard};
+		struct rlimit l;
 
+		/* Never up: a warden without CAP_SYS_RESOURCE cannot, and need not. */
+		if (getrlimit(limits[i].what, &l) < 0)
+			return err_set(e, -errno, "getrlimit %d: %m", limits[i].what);
+		l.rlim_max = MIN(l.rlim_max, limits[i].hard);
+		l.rlim_cur = MIN(l.rlim_max, limits[i].soft);
 		if (setrlimit(limits[i].what, &l) < 0)
 			return err_set(e, -errno, "setrlimit %d: %m", limits[i].what);
 	}

@@ -152,7 +152,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		NULL,
 	};
 	int fds[] = {m->listen_fd, m->start_peer, m->log_fd, m->status_fd};
-	char box_dir[64];
+	char box_dir[sizeof(PATHS_STATE "/boxes/") + BOX_NAME_MAX];
 	struct setup s = {
 		.new_root = PATHS_NEW_ROOT,
 		.image = paths_image_root(b->image),
@@ -172,7 +172,8 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 	};
 	int r;
 
-	snprintf(box_dir, sizeof(box_dir), "/proc/self/fd/%d", m->dir_fd);
+	/* A path, not our fd: the child may copy only mounts of its own namespace. */
+	snprintf(box_dir, sizeof(box_dir), PATHS_STATE "/boxes/%s", b->name);
 	r = setup_start(&s, &b->pid, &b->pidfd, e);
 	if (r < 0)
 		return r;
