@@ -279,7 +279,11 @@ def table(where, rows):
 def write_document(text):
     target = HOME / "docs" / "benchmarks.md"
     begin, end = "<!-- execd: begin -->\n", "<!-- execd: end -->\n"
-    before, after = "# Benchmarks\n\n## execd\n\n`make bench` measures; `bench/execd.py --write` puts the result here.\n\n", ""
+    before = (
+        "# Benchmarks\n\n## execd\n\n"
+        "`make bench` measures; `bench/execd.py --write` puts the result here.\n\n"
+    )
+    after = ""
     if target.exists() and begin in target.read_text():
         old = target.read_text()
         before, after = old.split(begin)[0], old.split(end, 1)[1]

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -92,20 +91,6 @@ static void on_exit_status(void *arg, int status)
 	p->ended(p->arg, code);
 }
 
-/* On a terminal the program must be its foreground group, as if a shell had started it. */
-static void give_terminal(pid_t group)
-{
-	sigset_t ttou;
-
-	if (!isatty(0))
-		return;
-	sigemptyset(&ttou);
-	sigaddset(&ttou, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &ttou, NULL);
-	(void)tcsetpgrp(0, group);
-	sigprocmask(SIG_UNBLOCK, &ttou, NULL);
-}
-
 int entrypoint_start(struct app *app, entrypoint_ended_fn *ended, void *arg,
 		     struct entrypoint **ret, int *ret_code, struct err *e)
 {
@@ -115,6 +100,7 @@ int entrypoint_start(struct app *app, entrypoint_ended_fn *ended, void *arg,
 		.argv = app->options->entrypoint,
 		.env = strv_args(&app->env),
 		.fds = {0, 1, 2},
+		.flags = SPAWN_FOREGROUND,
 	};
 	int r;
 
@@ -129,7 +115,6 @@ int entrypoint_start(struct app *app, entrypoint_ended_fn *ended, void *arg,
 		entrypoint_free(p);
 		return r;
 	}
-	give_terminal(process_pid(p->process));
 	*ret = p;
 	return 0;
 }

@@ -160,6 +160,13 @@ static child_code int child_prepare(struct child *c)
 	c->failed = STEP_GROUP;
 	if ((s->flags & SPAWN_SESSION ? setsid() : setpgid(0, 0)) < 0)
 		return -1;
+	if (s->flags & SPAWN_FOREGROUND) {
+		pid_t group = getpid();
+
+		/* Every signal is blocked here, so that asking from the background does not stop
+		 * us. */
+		(void)ioctl(s->fds[0], TIOCSPGRP, &group);
+	}
 	if (child_ids(c) < 0)
 		return -1;
 	c->failed = STEP_CHDIR;

@@ -21,6 +21,7 @@ enum spawn_flags {
 	SPAWN_CTTY = 2,	   /* with SPAWN_SESSION: fd 0 becomes the controlling terminal */
 	SPAWN_IDS = 4,	   /* set uid, gid and groups */
 	SPAWN_NO_NEW_PRIVS = 8,
+	SPAWN_FOREGROUND = 16, /* if fd 0 is our terminal, the new group becomes its foreground */
 };
 
 struct spawn {

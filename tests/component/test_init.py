@@ -1,10 +1,13 @@
 """execd as init: the entrypoint, its signals, its exit status, and everybody's orphans."""
 
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
+import termios
 
 import pytest
 
@@ -74,6 +77,30 @@ def test_the_entrypoint_has_our_streams_and_no_settings(tmp_path):
     assert b"EXECD_" not in answer.stdout and b"tok3n" not in answer.stdout
     # 0, 1, 2 and the directory that ls reads.
     assert answer.stdout.endswith(b"\n4\n")
+
+
+def test_the_entrypoint_gets_the_terminal(tmp_path):
+    """Reading from a terminal stops whoever is not its foreground group."""
+    outer, inner = pty.openpty()
+
+    def take_terminal():
+        os.setsid()
+        fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+
+    script = "echo ready; read x; echo got $x; exit 8"
+    argv = execd(tmp_path, "--", "sh", "-c", script)
+    try:
+        with Bare(argv, stdin=inner, stdout=inner, stderr=inner, preexec_fn=take_terminal) as process:
+            seen = b""
+            while b"ready" not in seen:
+                seen += os.read(outer, 4096)
+            os.write(outer, b"word\n")
+            while b"got word" not in seen:
+                seen += os.read(outer, 4096)
+            assert process.wait(DEADLINE) == 8
+    finally:
+        os.close(outer)
+        os.close(inner)
 
 
 def test_requests_are_served_while_the_entrypoint_runs(tmp_path):
