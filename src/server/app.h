@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 struct config;
+struct http_proxies;
 struct http_server;
 struct loop;
 struct runtime;
@@ -19,5 +20,6 @@ struct app {
 	struct runtime *runtime;
 	struct sandboxes *sandboxes;
 	struct http_server *http;
+	struct http_proxies *proxies;
 	size_t requests; /* under way */
 };
