@@ -29,13 +29,14 @@ fuzz_one() {
 		-print_final_stats=1 -artifact_prefix="$dir/findings/$name/" \
 		"$dir/corpus/$name" "${seeds[@]}" >"$dir/logs/$name.log" 2>&1 </dev/null || code=$?
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/logs/$name.log")
-	found=$(find "$dir/findings/$name" -type f | wc -l)
+	found=$(find "$dir/findings/$name" -type f -newer "$dir/started" | wc -l)
 	printf '%-20s %12s executions  %s findings\n' "$name" "${runs:-?}" "$found"
 	[ $code -eq 0 ] && [ "$found" -eq 0 ] && return 0
 	tail -n 40 "$dir/logs/$name.log"
 	return 1
 }
 export -f fuzz_one
+touch $dir/started
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
