@@ -189,7 +189,9 @@ int isolated_create(struct isolated *i, struct view body, struct isolated_sessio
 	rand_uuid(s->id);
 	s->created_ns = clock_wall_ns();
 	s->idle = loop_timer_new(i->app->loop, on_idle, s);
-	r = isolated_spec_parse(&s->spec, i->app, body, &i->config.allowed_writable, e);
+	r = isolated_spec_parse(&s->spec, body, e);
+	if (r == 0)
+		r = isolated_spec_resolve(&s->spec, i->app, &i->config.allowed_writable, e);
 	/* Whatever is wrong with what was asked is the client's to mend. */
 	if (r < 0)
 		r = e->code = -EINVAL;

@@ -49,50 +49,22 @@ static int parse_word(const struct json *v, const char *key, const char *const *
 		       VIEW_ARG(view_first(text, 32)));
 }
 
-static int resolve(struct isolated_spec *s, struct app *app, struct view text, const char **ret,
-		   struct err *e)
+static int keep_text(struct isolated_spec *s, struct view text, const char **ret, struct err *e)
 {
-	char real[PATH_MAX];
-	const char *path;
-	int r = paths_resolve(app, &s->memory, text, /* env= */ NULL, &path, e);
-
-	if (r < 0)
-		return r;
-	if (!realpath(path, real))
-		return err_set(e, -EINVAL, "'%s': %m", path);
-	*ret = arena_strndup(&s->memory, real, strlen(real));
+	if (text.len == 0 || view_has(text, '\0'))
+		return err_set(e, -EINVAL, "a path is empty or holds a NUL byte");
+	*ret = arena_str(&s->memory, text);
 	return *ret ? 0 : err_set(e, -E2BIG, "the body asks for too much");
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	while (n > 0 && dir[n - 1] == '/')
-		n--;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
-static int check_allowed(const char *path, const struct strv *allowed, struct err *e)
-{
-	for (size_t i = 0; i < allowed->len; i++)
-		if (is_below(path, allowed->v[i]))
-			return 0;
-	return err_set(e, -EINVAL, "'%s' is not below a directory that sessions may write to",
-		       path);
-}
-
-static int parse_workspace(struct isolated_spec *s, struct app *app, const struct json *v,
-			   struct err *e)
+static int parse_workspace(struct isolated_spec *s, const struct json *v, struct err *e)
 {
 	const struct json *w = NULL;
 	struct view path = VIEW_NONE;
 	size_t mode = ISOLATED_OVERLAY;
-	const char *made;
-	int r = json_field_object(v, "workspace", &w, e);
 
-	if (r < 0)
-		return r;
+	if (json_field_object(v, "workspace", &w, e) < 0)
+		return e->code;
 	if (json_field_string(w, "path", &path, e) < 0)
 		return err_ctx(e, "workspace");
 	if (path.len == 0)
@@ -100,32 +72,15 @@ static int parse_workspace(struct isolated_spec *s, struct app *app, const struc
 	if (parse_word(w, "mode", isolated_mode_name, ISOLATED_MODES_, &mode, e) < 0)
 		return err_ctx(e, "workspace");
 	s->mode = (enum isolated_mode)mode;
-	r = paths_resolve(app, &s->memory, path, /* env= */ NULL, &made, e);
-	if (r < 0)
-		return err_ctx(e, "workspace");
-	if (access(made, F_OK) < 0) {
-		if (paths_make_dirs(made, e) < 0)
-			return err_set(e, -EINVAL, "workspace '%s' cannot be made", made);
-		/* A fresh one belongs to whom it is for. */
-		if (s->has_uid && !s->userns)
-			(void)!chown(made, s->uid, s->has_gid ? s->gid : (gid_t)-1);
-	}
-	r = resolve(s, app, view_of(made), &s->workspace, e);
-	if (r == 0)
-		r = paths_check_dir(s->workspace, e);
-	if (r == 0 && strcmp(s->workspace, "/") == 0)
-		return err_set(e, -EINVAL, "the workspace cannot be '/'");
-	return r < 0 ? err_set(e, -EINVAL, "workspace '%s' is no directory", made) : 0;
+	return keep_text(s, path, &s->workspace, e);
 }
 
-static int parse_writable(struct isolated_spec *s, struct app *app, const struct json *v,
-			  const struct strv *allowed, struct err *e)
+static int parse_writable(struct isolated_spec *s, const struct json *v, struct err *e)
 {
 	const struct json *list = NULL;
-	int r = json_field_array(v, "extra_writable", &list, e);
 
-	if (r < 0)
-		return r;
+	if (json_field_array(v, "extra_writable", &list, e) < 0)
+		return e->code;
 	if (json_len(list) > ISOLATED_MAX_PATHS)
 		return err_set(e, -EINVAL, "'extra_writable' has too many paths");
 	for (size_t i = 0; i < json_len(list); i++) {
@@ -133,57 +88,41 @@ static int parse_writable(struct isolated_spec *s, struct app *app, const struct
 
 		if (!json_str(json_at(list, i), &path))
 			return err_set(e, -EINVAL, "'extra_writable' must be a list of strings");
-		r = resolve(s, app, path, &s->writable[i], e);
-		if (r == 0)
-			r = check_allowed(s->writable[i], allowed, e);
-		if (r < 0)
+		if (keep_text(s, path, &s->writable[i], e) < 0)
 			return err_ctx(e, "extra_writable");
 		s->writable_n = i + 1;
 	}
 	return 0;
 }
 
-static int parse_bind(struct isolated_spec *s, struct app *app, const struct json *v,
-		      const struct strv *allowed, struct isolated_bind *ret, struct err *e)
+static int parse_bind(struct isolated_spec *s, const struct json *v, struct isolated_bind *ret,
+		      struct err *e)
 {
 	struct view source = VIEW_NONE, dest = VIEW_NONE;
-	struct stat a, b;
-	int r;
 
+	if (json_kind(v) != JSON_OBJECT)
+		return err_set(e, -EINVAL, "must be a list of objects");
 	if (json_field_string(v, "source", &source, e) < 0 ||
 	    json_field_string(v, "dest", &dest, e) < 0 ||
 	    json_field_bool(v, "readonly", &ret->readonly, e) < 0)
 		return e->code;
 	if (source.len == 0)
 		return err_set(e, -EINVAL, "'source' is required");
-	r = resolve(s, app, source, &ret->source, e);
-	if (r == 0 && !ret->readonly)
-		r = check_allowed(ret->source, allowed, e);
-	if (r == 0)
-		r = resolve(s, app, dest.len > 0 ? dest : view_of(ret->source), &ret->dest, e);
-	if (r < 0)
-		return r;
-	if (stat(ret->source, &a) < 0 || stat(ret->dest, &b) < 0 ||
-	    S_ISDIR(a.st_mode) != S_ISDIR(b.st_mode))
-		return err_set(e, -EINVAL, "'%s' cannot be bound to '%s'", ret->source, ret->dest);
-	return 0;
+	if (keep_text(s, source, &ret->source, e) < 0)
+		return e->code;
+	return keep_text(s, dest.len > 0 ? dest : source, &ret->dest, e);
 }
 
-static int parse_binds(struct isolated_spec *s, struct app *app, const struct json *v,
-		       const struct strv *allowed, struct err *e)
+static int parse_binds(struct isolated_spec *s, const struct json *v, struct err *e)
 {
 	const struct json *list = NULL;
-	int r = json_field_array(v, "binds", &list, e);
 
-	if (r < 0)
-		return r;
+	if (json_field_array(v, "binds", &list, e) < 0)
+		return e->code;
 	if (json_len(list) > ISOLATED_MAX_PATHS)
 		return err_set(e, -EINVAL, "'binds' has too many entries");
 	for (size_t i = 0; i < json_len(list); i++) {
-		if (json_kind(json_at(list, i)) != JSON_OBJECT)
-			return err_set(e, -EINVAL, "'binds' must be a list of objects");
-		r = parse_bind(s, app, json_at(list, i), allowed, &s->binds[i], e);
-		if (r < 0)
+		if (parse_bind(s, json_at(list, i), &s->binds[i], e) < 0)
 			return err_ctx(e, "binds");
 		s->binds_n = i + 1;
 	}
@@ -246,8 +185,7 @@ static int parse_ids(struct isolated_spec *s, const struct json *v, struct err *
 	return 0;
 }
 
-static int parse_all(struct isolated_spec *s, struct app *app, const struct json *v,
-		     const struct strv *allowed, struct err *e)
+static int parse_all(struct isolated_spec *s, const struct json *v, struct err *e)
 {
 	static const char *const profiles[] = {"strict", "balanced"};
 	size_t profile = 0;
@@ -268,16 +206,15 @@ static int parse_all(struct isolated_spec *s, struct app *app, const struct json
 	if (r >= 0)
 		r = parse_env(s, v, e);
 	if (r >= 0)
-		r = parse_workspace(s, app, v, e);
+		r = parse_workspace(s, v, e);
 	if (r >= 0)
-		r = parse_writable(s, app, v, allowed, e);
+		r = parse_writable(s, v, e);
 	if (r >= 0)
-		r = parse_binds(s, app, v, allowed, e);
+		r = parse_binds(s, v, e);
 	return r < 0 ? r : 0;
 }
 
-int isolated_spec_parse(struct isolated_spec *s, struct app *app, struct view body,
-			const struct strv *allowed, struct err *e)
+int isolated_spec_parse(struct isolated_spec *s, struct view body, struct err *e)
 {
 	osb_cleanup(json_freep) struct json *v = NULL;
 	int r;
@@ -285,7 +222,90 @@ int isolated_spec_parse(struct isolated_spec *s, struct app *app, struct view bo
 	*s = (struct isolated_spec){0};
 	arena_init(&s->memory, SPEC_MEMORY);
 	r = json_parse(body, JSON_FIRST_VALUE, &v, e);
-	return r < 0 ? r : parse_all(s, app, v, allowed, e);
+	return r < 0 ? r : parse_all(s, v, e);
+}
+
+/* Replaces a path as it was written by what it really names. */
+static int resolve(struct isolated_spec *s, struct app *app, const char **path, struct err *e)
+{
+	char real[PATH_MAX];
+	const char *whole;
+	int r = paths_resolve(app, &s->memory, view_of(*path), /* env= */ NULL, &whole, e);
+
+	if (r < 0)
+		return r;
+	if (!realpath(whole, real))
+		return err_set(e, -EINVAL, "'%s': %m", whole);
+	*path = arena_strndup(&s->memory, real, strlen(real));
+	return *path ? 0 : err_set(e, -E2BIG, "the body asks for too much");
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	while (n > 0 && dir[n - 1] == '/')
+		n--;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static int check_allowed(const char *path, const struct strv *allowed, struct err *e)
+{
+	for (size_t i = 0; i < allowed->len; i++)
+		if (is_below(path, allowed->v[i]))
+			return 0;
+	return err_set(e, -EINVAL, "'%s' is not below a directory that sessions may write to",
+		       path);
+}
+
+static int resolve_workspace(struct isolated_spec *s, struct app *app, struct err *e)
+{
+	const char *whole;
+
+	if (paths_resolve(app, &s->memory, view_of(s->workspace), /* env= */ NULL, &whole, e) < 0)
+		return e->code;
+	if (access(whole, F_OK) < 0) {
+		if (paths_make_dirs(whole, e) < 0)
+			return e->code;
+		/* A fresh one belongs to whom it is for. */
+		if (s->has_uid && !s->userns)
+			(void)!chown(whole, s->uid, s->gid);
+	}
+	if (resolve(s, app, &s->workspace, e) < 0)
+		return e->code;
+	if (strcmp(s->workspace, "/") == 0)
+		return err_set(e, -EINVAL, "it cannot be '/'");
+	return paths_check_dir(s->workspace, e);
+}
+
+static int resolve_bind(struct isolated_spec *s, struct app *app, struct isolated_bind *b,
+			const struct strv *allowed, struct err *e)
+{
+	struct stat source, dest;
+
+	if (resolve(s, app, &b->source, e) < 0 || resolve(s, app, &b->dest, e) < 0)
+		return e->code;
+	if (!b->readonly && check_allowed(b->source, allowed, e) < 0)
+		return e->code;
+	if (stat(b->source, &source) < 0 || stat(b->dest, &dest) < 0 ||
+	    S_ISDIR(source.st_mode) != S_ISDIR(dest.st_mode))
+		return err_set(e, -EINVAL, "'%s' cannot be bound to '%s'", b->source, b->dest);
+	return 0;
+}
+
+int isolated_spec_resolve(struct isolated_spec *s, struct app *app, const struct strv *allowed,
+			  struct err *e)
+{
+	if (resolve_workspace(s, app, e) < 0)
+		return err_ctx(e, "workspace");
+	for (size_t i = 0; i < s->writable_n; i++)
+		if (resolve(s, app, &s->writable[i], e) < 0 ||
+		    check_allowed(s->writable[i], allowed, e) < 0)
+			return err_ctx(e, "extra_writable");
+	for (size_t i = 0; i < s->binds_n; i++)
+		if (resolve_bind(s, app, &s->binds[i], allowed, e) < 0)
+			return err_ctx(e, "binds");
+	return 0;
 }
 
 void isolated_spec_done(struct isolated_spec *s)

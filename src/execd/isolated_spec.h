@@ -24,14 +24,14 @@ enum isolated_mode { ISOLATED_RW, ISOLATED_OVERLAY, ISOLATED_RO, ISOLATED_MODES_
 extern const char *const isolated_mode_name[ISOLATED_MODES_];
 
 struct isolated_bind {
-	const char *source; /* absolute, symlinks resolved */
+	const char *source; /* once resolved: absolute, no symlinks */
 	const char *dest;   /* absolute */
 	bool readonly;
 };
 
 struct isolated_spec {
 	struct arena memory;   /* of everything below */
-	const char *workspace; /* absolute, symlinks resolved, exists */
+	const char *workspace; /* once resolved: absolute, no symlinks, exists */
 	enum isolated_mode mode;
 	bool balanced; /* profile; else strict */
 	bool share_net;
@@ -49,13 +49,15 @@ struct isolated_spec {
 	size_t env_keys_n;
 };
 
+/* Decodes a creation body; nothing outside is looked at.  isolated_spec_done() either way. */
+osb_must_check int isolated_spec_parse(struct isolated_spec *s, struct view body, struct err *e);
+
 /*
- * Decodes a creation body.  A missing workspace directory is made.  `allowed` lists the
- * directories below which extra writable paths and writable binds may lie.  -EINVAL with a
- * sentence.  isolated_spec_done() either way.
+ * Finds what the paths really name.  A missing workspace directory is made.  `allowed` lists the
+ * directories below which extra writable paths and writable binds may lie.
  */
-osb_must_check int isolated_spec_parse(struct isolated_spec *s, struct app *app, struct view body,
-				       const struct strv *allowed, struct err *e);
+osb_must_check int isolated_spec_resolve(struct isolated_spec *s, struct app *app,
+					 const struct strv *allowed, struct err *e);
 void isolated_spec_done(struct isolated_spec *s);
 
 /* The creation fields again, as members of the open object. */

@@ -5,16 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/mem.h"
-#include "execd/file_walk.h"
 #include "execd/paths.h"
 #include "execd/tree_remove.h"
 
@@ -43,5 +39,9 @@ int isolated_upper_make(const char *root, const char *id, const char *workspace,
 
 int isolated_upper_remove(const char *path, struct err *e)
 {
+	osb_cleanup(mem_freep) char *inner = mem_printf("%s/work/work", path);
+
+	/* The kernel leaves a directory that only root can open. */
+	(void)!chmod(inner, 0700);
 	return tree_remove(AT_FDCWD, path, e);
 }
