@@ -17,6 +17,7 @@ enum cgroup_part { PART_MEMORY, PART_CPU, PART_CPUACCT, PART_PIDS, PART_FREEZER,
 
 struct cgroups {
 	bool unified;
+	bool eager; /* moving tasks was made cheap by us: to be undone */
 	char parent[48];       /* "opensandbox-<tag>" */
 	int mount_fd[PARTS_];  /* hierarchy roots; -1 = not there; shared mounts appear once... */
 	int parent_fd[PARTS_]; /* our directory in each */

@@ -65,8 +65,8 @@ static const char *const masked[] = {
 };
 
 /* One empty read-only directory and one empty file stand in for everything hidden.  They lie on
- * "dev" until the real /dev is mounted: copies can be made of an attached mount on every kernel, of
- * a detached one not. */
+ * "dev", below what is mounted there later: copies can be made of an attached mount on every
+ * kernel, of a detached one not, and taking it away again would cost a grace period. */
 #define BLANK_DIR  "dev"
 #define BLANK_FILE "dev/.blank"
 
@@ -212,8 +212,6 @@ int rootfs_mount_dev(const struct setup *s, struct err *e)
 	unsigned quiet = MOUNTFD_NOSUID | MOUNTFD_NOEXEC;
 	int r;
 
-	if (umount2(BLANK_DIR, MNT_DETACH) < 0)
-		return err_set(e, -errno, "take the blank away: %m");
 	snprintf(id, sizeof(id), "%u", s->id_base);
 	snprintf(tty, sizeof(tty), "%u", s->id_base + 5);
 	r = mount_new("tmpfs", dev, ARRAY_LEN(dev), quiet, "dev", e);

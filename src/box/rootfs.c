@@ -38,10 +38,8 @@ static int overlay(const struct setup *s, int lower_fd, int box_fd, const char *
 {
 	char lowerdir[40], upperdir[64], workdir[64];
 	struct mountfd_option options[] = {
-		{"source", "overlay"},
-		{"lowerdir", lowerdir},
-		{"upperdir", upperdir},
-		{"workdir", workdir},
+		{"source", "overlay"}, {"lowerdir", lowerdir}, {"upperdir", upperdir},
+		{"workdir", workdir},  {"volatile", NULL},
 	};
 	int r;
 

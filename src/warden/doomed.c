@@ -3,6 +3,8 @@
  */
 #include "warden/doomed.h"
 
+#include <unistd.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,6 +14,7 @@
 
 #define RETRY_MS  10
 #define TRIES_MAX 3000
+#define FINISH_MS 3000
 
 struct doomed {
 	struct list link;
@@ -63,8 +66,14 @@ void doomed_retry(void *warden)
 		loop_timer_start(w->doomed_timer, RETRY_MS);
 }
 
-void doomed_free(struct warden *w)
+void doomed_finish(struct warden *w)
 {
+	for (unsigned waited = 0; !list_empty(&w->doomed) && waited < FINISH_MS;
+	     waited += RETRY_MS) {
+		doomed_retry(w);
+		if (!list_empty(&w->doomed))
+			usleep(RETRY_MS * 1000);
+	}
 	list_each_safe (it, next, &w->doomed)
 		drop(list_entry(it, struct doomed, link));
 }

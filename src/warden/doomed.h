@@ -9,4 +9,4 @@ struct warden;
 
 void doomed_add(struct warden *w, struct cgroup *g); /* takes it; removes it now if that works */
 void doomed_retry(void *warden);		     /* the timer's callback */
-void doomed_free(struct warden *w);
+void doomed_finish(struct warden *w); /* at the end: waits a little, then leaves them */

@@ -160,8 +160,7 @@ static void finish(struct warden *w)
 		else
 			box_forget(b);
 	}
-	doomed_retry(w);
-	doomed_free(w);
+	doomed_finish(w);
 	trash_free(w->trash);
 	loop_task_free(w->refill);
 	loop_timer_free(w->refill_later);
