@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,7 @@ static int pass(struct warden *w)
 	unsigned budget = ENTRIES_PER_TURN;
 	int copy = openat(w->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
+	bool more = false;
 	int r = 0;
 	DIR *d;
 
@@ -93,11 +95,10 @@ static int pass(struct warden *w)
 		fd = openat(w->trash_fd, entry->d_name,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = fd < 0 ? -errno : empty_dir(w, fd, &budget);
+		more = true; /* the directory itself, and what moved up out of it */
 	}
-	if (r == 0 && budget == 0)
-		r = 1;
 	closedir(d);
-	return r;
+	return r == 0 && (more || budget == 0) ? 1 : r;
 }
 
 static void work(void *arg)
