@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/resource.h>
 
 #include "base/buf.h"
 #include "base/strv.h"
@@ -27,12 +28,13 @@ struct app {
 	struct http_server *server;
 	const struct options *options;
 	struct reaper *reaper;
-	struct strv env;   /* what started programs inherit: ours without execd's own settings */
-	const char *home;  /* of the daemon's user, for "~" */
-	char *bash;	   /* where bash was found; NULL: not yet */
-	char *sh;	   /* where sh was found when there was no bash */
-	struct buf events; /* where outputs build events: shared scratch, empty between calls */
-	size_t outputs_n;  /* its users */
+	struct strv env;      /* what started programs inherit: ours without execd's own settings */
+	struct rlimit nofile; /* open files that started programs may have */
+	const char *home;     /* of the daemon's user, for "~" */
+	char *bash;	      /* where bash was found; NULL: not yet */
+	char *sh;	      /* where sh was found when there was no bash */
+	struct buf events;    /* where outputs build events: shared scratch, empty between calls */
+	size_t outputs_n;     /* its users */
 	struct metrics_base metrics; /* the reading that /metrics compares with */
 	struct commands *commands;
 	struct sessions *sessions;

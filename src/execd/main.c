@@ -82,6 +82,12 @@ static void on_entrypoint_ended(void *arg, int code)
 
 static int watch_signals(struct daemon *d, struct err *e)
 {
+	sigset_t none;
+
+	/* Whoever started us may have blocked or ignored what we live by. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		/* Without an entrypoint only the first two mean anything; the rest keeps its ways.
@@ -101,6 +107,7 @@ static int start(struct daemon *d, struct err *e)
 	int r;
 
 	app->options = &d->options;
+	protect_raise_nofile(&app->nofile);
 	env_inherit(&app->env, environ);
 	app->home = env_home(&app->env);
 	if (loop_new(&app->loop, e) < 0)

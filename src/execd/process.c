@@ -142,10 +142,14 @@ int process_adopt(struct app *app, pid_t pid, int pidfd, process_exit_fn *exited
 int process_start(struct app *app, const struct spawn *spec, process_exit_fn *exited, void *arg,
 		  struct process **ret, struct err *e)
 {
+	struct spawn limited = *spec;
 	int pidfd = -1;
 	pid_t pid = -1;
-	int r = spawn(spec, &pid, &pidfd, e);
+	int r;
 
+	if (app->nofile.rlim_max > 0)
+		limited.nofile = &app->nofile;
+	r = spawn(&limited, &pid, &pidfd, e);
 	return r < 0 ? r : process_adopt(app, pid, pidfd, exited, arg, ret, e);
 }
 

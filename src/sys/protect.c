@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@
 #define TRACEABLE 0
 #endif
 
-#define FALLBACK_FDS 4096 /* looked at where close_range(2) is missing */
+#define FALLBACK_FDS 4096  /* looked at where close_range(2) is missing */
+#define NOFILE_MAX   65536 /* open files that we want at most */
 
 void protect_from_tracing(void)
 {
@@ -61,4 +63,17 @@ void protect_descriptors(void)
 int protect_become_subreaper(void)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+void protect_raise_nofile(struct rlimit *ret_before)
+{
+	struct rlimit raised;
+
+	if (getrlimit(RLIMIT_NOFILE, ret_before) < 0)
+		*ret_before = (struct rlimit){1024, 4096};
+	raised = *ret_before;
+	if (raised.rlim_cur >= NOFILE_MAX)
+		return;
+	raised.rlim_cur = raised.rlim_max < NOFILE_MAX ? raised.rlim_max : NOFILE_MAX;
+	(void)setrlimit(RLIMIT_NOFILE, &raised);
 }

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+struct rlimit;
+
 /* Nobody of the same user may trace us or read our memory and environment.  Sanitized builds stay
  * traceable: their leak check traces itself. */
 void protect_from_tracing(void);
@@ -12,3 +14,6 @@ void protect_descriptors(void);
 
 /* Orphans of our descendants become our children.  0 or -errno. */
 int protect_become_subreaper(void);
+
+/* Allows us as many open files as we may have; *ret_before is what programs should get instead. */
+void protect_raise_nofile(struct rlimit *ret_before);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -157,6 +158,9 @@ static child_code int child_prepare(struct child *c)
 {
 	const struct spawn *s = c->s;
 
+	/* Lowering a limit does not fail. */
+	if (s->nofile)
+		(void)setrlimit(RLIMIT_NOFILE, s->nofile);
 	c->failed = STEP_GROUP;
 	if ((s->flags & SPAWN_SESSION ? setsid() : setpgid(0, 0)) < 0)
 		return -1;

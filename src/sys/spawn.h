@@ -15,6 +15,7 @@
 #include "base/macro.h"
 
 struct err;
+struct rlimit;
 
 enum spawn_flags {
 	SPAWN_SESSION = 1, /* setsid(): own session and process group (default: own group) */
@@ -39,6 +40,7 @@ struct spawn {
 	gid_t gid;
 	const gid_t *groups;
 	size_t groups_n;
+	const struct rlimit *nofile; /* limit of open files, or NULL: ours */
 };
 
 /* On success the caller owns *ret_pidfd (close-on-exec) and must reap the child through it. */

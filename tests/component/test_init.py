@@ -1,9 +1,11 @@
 """execd as init: the entrypoint, its signals, its exit status, and everybody's orphans."""
 
+import errno
 import fcntl
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import subprocess
@@ -154,10 +156,16 @@ def test_orphans_come_to_init_and_are_reaped(tmp_path):
         script = f"for i in 1 2 3 4 5; do (read x < {fifo} &) done"
         assert events(tmp_path / "s", command=script)[-1]["type"] == "execution_complete"
         wait_for(lambda: len(children_of(process.pid)) == 5, "five orphans")
-        # A writer that opens and closes gives every reader its end.
-        with open(fifo, "w"):
-            pass
-        wait_for(lambda: children_of(process.pid) == [], "their burial")
+
+        def all_buried():
+            # A writer that opens and closes gives every reader that is there its end.
+            try:
+                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError as error:
+                assert error.errno == errno.ENXIO
+            return children_of(process.pid) == []
+
+        wait_for(all_buried, "their burial")
 
 
 def test_a_thousand_dead_orphans_hold_up_nobody(tmp_path):
@@ -198,6 +206,30 @@ def test_as_process_one(tmp_path):
         assert found[0]["type"] == "init"
         assert process.wait(DEADLINE) == 9
     assert json.loads(status.read_text())["exit_code"] == 9
+
+
+def test_whatever_was_inherited_programs_start_fresh(tmp_path):
+    """Ignored and blocked signals, stray descriptors, a low limit of open files."""
+
+    def spoil():
+        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD])
+        os.set_inheritable(os.open("/etc/passwd", os.O_RDONLY), True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
+
+    with Bare(execd(tmp_path), preexec_fn=spoil, close_fds=False) as process:
+        wait_for(lambda: answers(tmp_path / "s"), "the daemon")
+        script = "ulimit -n; ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 5"
+        found = events(tmp_path / "s", command=script)
+        lines = [event["text"] for event in found if event["type"] == "stdout"]
+        assert lines[:2] == ["256", "4"]
+        assert [line.split()[1] for line in lines[2:]] == ["0" * 16, "0" * 16]
+        assert found[-1]["error"]["evalue"] == "5"
+        with open(f"/proc/{process.pid}/limits") as limits:
+            assert "4096" in [line for line in limits if "open files" in line][0].split()
+        process.terminate()
+        assert process.wait(DEADLINE) == 0
 
 
 def test_bad_usage(tmp_path):
