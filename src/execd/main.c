@@ -80,15 +80,19 @@ static void on_entrypoint_ended(void *arg, int code)
 	stop(arg, code);
 }
 
-static int watch_signals(struct daemon *d, struct err *e)
+/* Whoever started us may have blocked or ignored what we live by. */
+static void reset_signals(void)
 {
 	sigset_t none;
 
-	/* Whoever started us may have blocked or ignored what we live by. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+static int watch_signals(struct daemon *d, struct err *e)
+{
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		/* Without an entrypoint only the first two mean anything; the rest keeps its ways.
 		 */
@@ -194,6 +198,7 @@ int main(int argc, char **argv)
 
 	protect_from_tracing();
 	protect_descriptors();
+	reset_signals();
 	tune_memory();
 	if (options_parse(&d.options, argc, argv, &e) < 0) {
 		fprintf(stderr, "execd: %s\n", e.msg);
