@@ -37,6 +37,9 @@
 /* After a failure the next try waits: a host that cannot make seeds is not asked all the time. */
 #define RETRY_MS 1000
 
+/* Making one holds up what comes next: creates that follow each other closely go first. */
+#define PAUSE_MS 2
+
 /* Everything a box's first process needs, open. */
 struct means {
 	int dir_fd, listen_fd, start_fd, start_peer, log_fd, status_fd, userns_fd, netns_fd;
@@ -220,7 +223,7 @@ struct box *seed_take(struct warden *w, const char *image, bool nat)
 			break;
 		if (b->nat == nat && strcmp(b->image, image) == 0) {
 			w->seeds_ready--;
-			loop_task_post(w->refill);
+			loop_timer_start(w->refill_later, PAUSE_MS);
 			return b;
 		}
 	}
