@@ -17,8 +17,9 @@ enum cgroup_part { PART_MEMORY, PART_CPU, PART_CPUACCT, PART_PIDS, PART_FREEZER,
 
 struct cgroups {
 	bool unified;
-	bool eager; /* moving tasks was made cheap by us: to be undone */
-	char parent[48];       /* "opensandbox-<tag>" */
+	bool resumed;	 /* our directories were there already: a warden has ended unexpectedly */
+	bool eager;	 /* moving tasks was made cheap by us: to be undone */
+	char parent[48]; /* "opensandbox-<tag>" */
 	int mount_fd[PARTS_];  /* hierarchy roots; -1 = not there; shared mounts appear once... */
 	int parent_fd[PARTS_]; /* our directory in each */
 	int same_as[PARTS_];   /* ...and point to the part that has the fds */

@@ -88,8 +88,11 @@ static int make_parents(struct cgroups *c, struct err *e)
 			continue;
 		if (c->unified && delegate_v2(c->mount_fd[i], e) < 0)
 			return e->code;
-		if (mkdirat(c->mount_fd[i], c->parent, 0755) < 0 && errno != EEXIST)
-			return err_set(e, -errno, "mkdir cgroup %s: %m", c->parent);
+		if (mkdirat(c->mount_fd[i], c->parent, 0755) < 0) {
+			if (errno != EEXIST)
+				return err_set(e, -errno, "mkdir cgroup %s: %m", c->parent);
+			c->resumed = true;
+		}
 		c->parent_fd[i] =
 			openat(c->mount_fd[i], c->parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (c->parent_fd[i] < 0)
@@ -188,8 +191,10 @@ static void make_moves_cheap(struct cgroups *c, bool cheap)
 	for (size_t i = 0; i < n; i++) {
 		bool is_ours = strcmp(o[i].key, "favordynmods") == 0;
 
-		if (is_ours && cheap)
-			return; /* the host has it that way */
+		if (is_ours && cheap) {
+			c->eager = c->resumed; /* else the host wants it that way */
+			return;
+		}
 		if (!is_ours)
 			o[kept++] = o[i];
 	}

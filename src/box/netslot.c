@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "box/netslot_rules.h"
 #include "codec/resolv.h"
 #include "sys/namespace.h"
@@ -372,6 +373,8 @@ int netslots_new(const char *tag, const char *subnet, const struct resolv_conf *
 		n->nat = true;
 		n->mtu = outward_mtu();
 		n->used = mem_new_array(uint64_t, n->plan.slots / WORD_BITS + 1);
+		rand_bytes(&n->next, sizeof(n->next));
+		n->next %= n->plan.slots;
 		explain_dns(n, dns);
 	}
 	*ret = n;

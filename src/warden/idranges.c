@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 /* Well above the ids that distributions hand out (subordinate ids included) and below 2^31. */
 #define FIRST_ID  UINT32_C(0x40000000)
@@ -22,7 +23,12 @@ struct idranges {
 
 struct idranges *idranges_new(void)
 {
-	return mem_new(struct idranges);
+	struct idranges *r = mem_new(struct idranges);
+
+	/* Anywhere: what an earlier warden gave away last may still be on its way out. */
+	rand_bytes(&r->next, sizeof(r->next));
+	r->next %= RANGES_N;
+	return r;
 }
 
 void idranges_free(struct idranges *r)

@@ -141,11 +141,7 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 	w->refill_later = loop_timer_new(w->loop, refill, w);
 	w->doomed_timer = loop_timer_new(w->loop, doomed_retry, w);
 	r = trash_new(w, &w->trash, e);
-	if (r == 0)
-		r = serve_start(w, e);
-	if (r == 0)
-		loop_task_post(w->refill);
-	return r;
+	return r < 0 ? r : serve_start(w, e);
 }
 
 /* Seeds end with us; sandboxes stay. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "box/cgroup.h"
 #include "codec/warden_msg.h"
+#include "net/loop.h"
 #include "sys/seqpacket.h"
 #include "warden/adopt.h"
 #include "warden/boxes.h"
@@ -55,6 +56,8 @@ static int create_box(struct warden *w, const struct warden_msg *m, int start_fi
 	struct box *b;
 	int r = 0;
 
+	if (!w->listed)
+		return err_set(e, -EAGAIN, "the warden has not been told of all sandboxes yet");
 	if (start_file < 0)
 		return err_set(e, -EPROTO, "a create without a start file");
 	if (!paths_image_root(m->create.image))
@@ -213,6 +216,8 @@ static void handle_list_end(struct warden *w, const struct warden_msg *m, int fd
 {
 	(void)fd;
 	adopt_sweep(w);
+	w->listed = true;
+	loop_task_post(w->refill);
 	answer_ok(w, m);
 }
 

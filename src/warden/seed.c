@@ -235,7 +235,8 @@ void seed_refill(struct warden *w)
 	struct err e = ERR_NONE;
 	struct box *b;
 
-	if (w->seeds_ready >= w->seeds_wanted)
+	/* Before that, a seed could take ids or an address from a sandbox that still runs. */
+	if (!w->listed || w->seeds_ready >= w->seeds_wanted)
 		return;
 	if (seed_make(w, "host", w->want_nat, &b, &e) < 0) {
 		log_line(LOG_WARN, "cannot make a sandbox ahead, trying again",

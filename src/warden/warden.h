@@ -67,6 +67,7 @@ struct warden {
 	/* the server */
 	int supervisor_fd, control_fd;
 	struct loop_fd *supervisor_watch, *control_watch;
+	bool listed; /* a server has said which sandboxes there are: what is free is known */
 	/* sandboxes */
 	struct list boxes;
 	struct map *by_id; /* BOX_RUNNING and BOX_DEAD */
