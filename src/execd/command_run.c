@@ -111,6 +111,8 @@ static void run_over(struct command_run *r)
 	char value[16], text[96];
 	int code = exit_code_of(r);
 
+	/* Sending may find that the client has left: that must not end the run a second time. */
+	r->open++;
 	if (code == 0) {
 		send_complete(r);
 	} else {
@@ -266,6 +268,7 @@ struct command_run *command_run_start(struct app *app, struct http_exchange *x, 
 	int code;
 
 	r->app = app;
+	r->open = 1; /* ours, until it has begun */
 	r->ended = ended;
 	r->arg = arg;
 	r->started_us = clock_mono_us();
@@ -285,6 +288,7 @@ struct command_run *command_run_start(struct app *app, struct http_exchange *x, 
 		send_complete(r);
 		close_stream(r);
 	}
+	r->open--;
 	return r;
 }
 

@@ -47,13 +47,14 @@ struct output {
 	enum end_state end;
 	bool stopped; /* the receiver is behind */
 	bool dropping;
+	bool sending; /* events are being made of `in` */
 };
 
 static void send_events(struct output *o)
 {
 	struct buf *b = &o->app->events;
 
-	if (b->len > 0 && !o->events->send(o->arg, buf_view(b)))
+	if (b->len > 0 && !o->events->send(o->arg, buf_view(b)) && !o->dropping)
 		o->stopped = true;
 	buf_clear(b);
 }
@@ -66,15 +67,27 @@ static void put_event(struct output *o, struct view text, uint64_t now_ms)
 		send_events(o);
 }
 
+/* All but the last `left` bytes of the input became events.  The receiver may have left meanwhile.
+ */
+static void sent(struct output *o, size_t left)
+{
+	o->sending = false;
+	if (o->dropping)
+		buf_done(&o->in);
+	else
+		buf_consume(&o->in, o->in.len - left);
+}
+
 /* The unfinished line as it is now; at the end with whatever bytes it has. */
 static void send_rest(struct output *o, bool at_end)
 {
 	struct view rest = buf_view(&o->in), text;
 
+	o->sending = true;
 	if (lines_rest(&o->lines, &rest, at_end, &text))
 		put_event(o, text, clock_wall_ms());
-	buf_consume(&o->in, o->in.len - rest.len);
 	send_events(o);
+	sent(o, rest.len);
 }
 
 static void send_lines(struct output *o)
@@ -82,10 +95,12 @@ static void send_lines(struct output *o)
 	struct view rest = buf_view(&o->in), line;
 	uint64_t now_ms = clock_wall_ms();
 
-	while (!o->stopped && lines_next(&o->lines, &rest, LINE_MAX, &line) != LINES_MORE)
+	o->sending = true;
+	while (!o->stopped && !o->dropping &&
+	       lines_next(&o->lines, &rest, LINE_MAX, &line) != LINES_MORE)
 		put_event(o, line, now_ms);
 	send_events(o);
-	buf_consume(&o->in, o->in.len - rest.len);
+	sent(o, rest.len);
 }
 
 static void on_flush(void *arg)
@@ -248,6 +263,9 @@ void output_drop(struct output *o)
 {
 	o->dropping = true;
 	o->stopped = false;
+	/* Called by the receiver while it gets something: whoever sends goes on from here. */
+	if (o->sending)
+		return;
 	buf_done(&o->in);
 	if (o->end == END_DRAINING)
 		drain(o);

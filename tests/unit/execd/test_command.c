@@ -39,7 +39,8 @@ struct http_exchange {
 	struct event_stream *stream;
 	struct buf events;
 	unsigned streams_ended;
-	int answer; /* of a plain reply */
+	int answer;	       /* of a plain reply */
+	const char *leaves_at; /* the client has gone when it should get this; or NULL */
 };
 
 static struct http_exchange client;
@@ -55,6 +56,11 @@ struct event_stream *event_stream_new(struct loop *l, struct http_exchange *x, u
 
 bool event_stream_send(struct event_stream *s, struct view events)
 {
+	if (client.leaves_at && view_find_view(events, view_of(client.leaves_at)) < events.len) {
+		client.leaves_at = NULL;
+		s->gone(s->arg);
+		return true;
+	}
 	assert_int_equal(buf_append_view(&client.events, events), 0);
 	return true;
 }
@@ -107,7 +113,7 @@ static void prepare(struct fixture *f, const struct command_limits *limits)
 	f->app.commands = commands_new(&f->app, limits);
 	f->deadline = loop_timer_new(f->app.loop, on_deadline, f);
 	loop_timer_start(f->deadline, DEADLINE_MS);
-	client = (struct http_exchange){.loop = f->app.loop, .events = BUF_INIT((size_t)1 << 20)};
+	client = (struct http_exchange){.loop = f->app.loop, .events = BUF_INIT((size_t)1 << 26)};
 }
 
 static void finish(struct fixture *f)
@@ -328,6 +334,29 @@ static void a_client_that_left_is_not_written_to(void **state)
 	finish(&f);
 }
 
+/* The socket may turn out to be closed by the very write that fails. */
+static void a_client_may_leave_in_the_middle_of_anything(void **state)
+{
+	static const char *const moments[] = {"stdout", "stderr", "execution_complete",
+					      "\"error\""};
+	static const char *const scripts[] = {
+		"seq 1 30000; echo >&2",
+		"echo >&2; exit 3",
+		"(sleep 0.1; seq 1 30000) & seq 1 30000; seq 1 30000 >&2",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(moments) * ARRAY_LEN(scripts); i++) {
+		struct fixture f;
+		char id[33];
+
+		prepare(&f, &command_limits_default);
+		client.leaves_at = moments[i % ARRAY_LEN(moments)];
+		run(&f, scripts[i / ARRAY_LEN(moments)], id);
+		assert_int_equal(client.streams_ended, 1);
+		finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +368,7 @@ int main(void)
 		cmocka_unit_test(one_that_cannot_start_is_finished_at_once),
 		cmocka_unit_test(too_many_at_a_time_are_refused),
 		cmocka_unit_test(a_client_that_left_is_not_written_to),
+		cmocka_unit_test(a_client_may_leave_in_the_middle_of_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
