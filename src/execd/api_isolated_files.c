@@ -42,9 +42,8 @@ static void session_files(struct http_exchange *x, void *arg)
 {
 	struct app *app = arg;
 	struct isolated_session *s = api_isolated_session(app, x);
-	struct file_root root = {.fd = -1};
+	struct file_root root;
 	const struct file_api *api;
-	struct err e = ERR_NONE;
 
 	if (!s)
 		return;
@@ -53,13 +52,12 @@ static void session_files(struct http_exchange *x, void *arg)
 		http_reply_error(x, 404, CODE_UNKNOWN, "no such file route");
 		return;
 	}
-	if (isolated_box_open_root(s->box, &root.fd, &e) < 0) {
-		http_reply_error(x, 503, CODE_UNAVAILABLE, "%s", e.msg);
-		return;
-	}
-	root.cwd = (char *)s->spec.workspace;
-	api->handle(app, x, &root);
-	fd_close(root.fd);
+	root = (struct file_root){.fd = isolated_box_root(s->box),
+				  .cwd = (char *)s->spec.workspace};
+	if (root.fd < 0)
+		http_reply_error(x, 503, CODE_UNAVAILABLE, "session process has exited");
+	else
+		api->handle(app, x, &root);
 }
 
 /* The session of a diff or commit, or NULL when it has no overlay (and that was answered). */

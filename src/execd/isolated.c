@@ -101,8 +101,17 @@ void isolated_free(struct isolated *i)
 
 	if (!i)
 		return;
-	while (map_next(i->by_id, &pos, &key, &value))
-		session_free(value);
+	/* Nobody is left to do anything in the background. */
+	while (map_next(i->by_id, &pos, &key, &value)) {
+		struct isolated_session *s = value;
+		struct err e = ERR_NONE;
+
+		isolated_box_kill(s->box);
+		if (s->upper_dir)
+			(void)!isolated_upper_remove(s->upper_dir, &e);
+		free(take_ptr(s->upper_dir));
+		session_free(s);
+	}
 	map_free(i->by_id);
 	isolated_config_done(&i->config);
 	free(i);

@@ -4,10 +4,8 @@
 #include "execd/isolated_box.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -39,6 +37,7 @@ struct isolated_box {
 	bool alive;
 	bool bash;
 	int socket;
+	int root_fd;
 	int upper_fd;
 	struct loop_fd *watch;
 	struct list shells;
@@ -140,11 +139,10 @@ static void on_ended(void *arg, int status)
 }
 
 /* Waits for the one message that tells how the building went. */
-static int wait_ready(int socket, int *ret_upper, struct err *e)
+static int wait_ready(int socket, int ret_fds[SEQPACKET_MAX_FDS], struct err *e)
 {
 	struct pollfd p = {.fd = socket, .events = POLLIN};
 	struct isolated_message m;
-	int fds[SEQPACKET_MAX_FDS];
 	int r;
 
 	do {
@@ -152,14 +150,11 @@ static int wait_ready(int socket, int *ret_upper, struct err *e)
 	} while (r < 0 && errno == EINTR);
 	if (r <= 0)
 		return err_set(e, -ETIMEDOUT, "the session was not ready in time");
-	r = seqpacket_receive(socket, &m, sizeof(m), fds, e);
+	r = seqpacket_receive(socket, &m, sizeof(m), ret_fds, e);
 	if (r != (int)sizeof(m))
 		return r < 0 ? r : err_set(e, -ECHILD, "the session ended while it was built");
-	if (m.op == ISOLATED_READY) {
-		*ret_upper = fds[0];
+	if (m.op == ISOLATED_READY)
 		return 0;
-	}
-	fd_close(fds[0]);
 	m.e.msg[sizeof(m.e.msg) - 1] = '\0';
 	return err_set(e, m.e.code < 0 ? m.e.code : -EIO, "%s", m.e.msg);
 }
@@ -206,11 +201,17 @@ static void kill_and_reap(pid_t pid, int pidfd)
 	fd_close(pidfd);
 }
 
+static void close_both(int fds[SEQPACKET_MAX_FDS])
+{
+	for (size_t i = 0; i < SEQPACKET_MAX_FDS; i++)
+		fds[i] = fd_close(fds[i]);
+}
+
 struct launch {
 	pid_t pid;
 	int pidfd;
 	int socket;
-	int upper_fd;
+	int fds[SEQPACKET_MAX_FDS]; /* of its root and its upper */
 	bool bash;
 };
 
@@ -236,7 +237,7 @@ static int launch(struct app *app, const struct isolated_spec *spec,
 	int ends[2];
 	int r = check_rights(spec, userns, e);
 
-	*ret = (struct launch){.pid = -1, .pidfd = -1, .socket = -1, .upper_fd = -1};
+	*ret = (struct launch){.pid = -1, .pidfd = -1, .socket = -1, .fds = {-1, -1}};
 	if (r < 0)
 		return r;
 	if (!init.shell && !probe)
@@ -252,9 +253,10 @@ static int launch(struct app *app, const struct isolated_spec *spec,
 	strv_done(&init.env);
 	fd_close(ends[1]);
 	if (r == 0)
-		r = wait_ready(ends[0], &ret->upper_fd, e);
+		r = wait_ready(ends[0], ret->fds, e);
 	if (r < 0) {
 		kill_and_reap(ret->pid, ret->pidfd);
+		close_both(ret->fds);
 		fd_close(ends[0]);
 		return r;
 	}
@@ -279,7 +281,8 @@ int isolated_box_new(struct app *app, const struct isolated_spec *spec,
 	b->arg = arg;
 	b->bash = l.bash;
 	b->socket = l.socket;
-	b->upper_fd = l.upper_fd;
+	b->root_fd = l.fds[0];
+	b->upper_fd = l.fds[1];
 	b->alive = true;
 	list_init(&b->shells);
 	r = process_adopt(app, l.pid, l.pidfd, on_ended, b, &b->process, e);
@@ -294,6 +297,20 @@ int isolated_box_new(struct app *app, const struct isolated_spec *spec,
 	return 0;
 }
 
+void isolated_box_kill(struct isolated_box *b)
+{
+	siginfo_t info;
+
+	if (!b || !b->alive)
+		return;
+	process_signal(b->process, SIGKILL, /* group= */ false);
+	/* The first process of a pid namespace is dead when all others are.  It is left to be
+	 * reaped by its owner. */
+	while (waitid(P_PID, (id_t)process_pid(b->process), &info, WEXITED | WNOWAIT) < 0 &&
+	       errno == EINTR)
+		;
+}
+
 void isolated_box_free(struct isolated_box *b)
 {
 	if (!b)
@@ -303,6 +320,7 @@ void isolated_box_free(struct isolated_box *b)
 	process_free(b->process);
 	loop_fd_free(b->watch);
 	fd_close(b->socket);
+	fd_close(b->root_fd);
 	fd_close(b->upper_fd);
 	free(b);
 }
@@ -317,19 +335,9 @@ int isolated_box_upper(const struct isolated_box *b)
 	return b->upper_fd;
 }
 
-int isolated_box_open_root(const struct isolated_box *b, int *ret, struct err *e)
+int isolated_box_root(const struct isolated_box *b)
 {
-	char path[48];
-	int fd;
-
-	if (!b->alive)
-		return err_set(e, -ESRCH, "session process has exited");
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)process_pid(b->process));
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, -errno, "open the session's root: %m");
-	*ret = fd;
-	return 0;
+	return b->alive ? b->root_fd : -1;
 }
 
 int isolated_shell_new(struct isolated_box *b, struct isolated_shell **ret, struct err *e)
@@ -382,6 +390,6 @@ int isolated_box_probe(struct app *app, bool userns, struct err *e)
 		return r;
 	kill_and_reap(l.pid, l.pidfd);
 	fd_close(l.socket);
-	fd_close(l.upper_fd);
+	close_both(l.fds);
 	return 0;
 }

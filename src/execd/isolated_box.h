@@ -36,13 +36,16 @@ osb_must_check int isolated_box_new(struct app *app, const struct isolated_spec 
 /* Ends everything in the session; its shells must have been freed.  Accepts NULL. */
 void isolated_box_free(struct isolated_box *b);
 
+/* Ends everything in the session and waits until it is gone: for the end of the daemon. */
+void isolated_box_kill(struct isolated_box *b);
+
 bool isolated_box_alive(const struct isolated_box *b);
 
 /* The overlay's upper directory (borrowed), or -1. */
 int isolated_box_upper(const struct isolated_box *b);
 
-/* An fd of the session's "/" as the session sees it; the caller owns it. */
-osb_must_check int isolated_box_open_root(const struct isolated_box *b, int *ret, struct err *e);
+/* The session's "/" as the session sees it (borrowed), or -1 when it has ended. */
+int isolated_box_root(const struct isolated_box *b);
 
 /* A shell inside, at the workspace. */
 osb_must_check int isolated_shell_new(struct isolated_box *b, struct isolated_shell **ret,

@@ -8,6 +8,7 @@
 #include "execd/isolated_init.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "execd/isolated_spec.h"
 #include "sys/caps.h"
 #include "sys/namespace.h"
+#include "sys/protect.h"
 #include "sys/seqpacket.h"
 #include "sys/spawn.h"
 
@@ -32,12 +34,13 @@ struct shells {
 	} slot[SHELLS_MAX];
 };
 
-static void tell(const struct isolated_init *i, const struct isolated_message *m, int fd)
+static void tell(const struct isolated_init *i, const struct isolated_message *m, const int *fds,
+		 size_t fds_n)
 {
 	struct err e = ERR_NONE;
 	struct pollfd p = {.fd = i->socket, .events = POLLOUT};
 
-	while (seqpacket_send(i->socket, view_mem(m, sizeof(*m)), &fd, fd >= 0, &e) == -EAGAIN)
+	while (seqpacket_send(i->socket, view_mem(m, sizeof(*m)), fds, fds_n, &e) == -EAGAIN)
 		(void)poll(&p, 1, -1);
 }
 
@@ -45,7 +48,7 @@ static void tell_exited(const struct isolated_init *i, uint32_t id, int status)
 {
 	struct isolated_message m = {.op = ISOLATED_EXITED, .id = id, .value = status};
 
-	tell(i, &m, -1);
+	tell(i, &m, NULL, 0);
 }
 
 /* One message; ends the process when the other side has gone. */
@@ -169,14 +172,20 @@ void isolated_init_run(struct isolated_init *i)
 	struct pollfd p[2] = {{.fd = i->socket, .events = POLLIN}, {.events = POLLIN}};
 	struct signalfd_siginfo info;
 
+	int fds[2] = {-1, -1};
+
 	wait_for_go(i);
+	protect_from_tracing();
 	(void)setsid();
 	(void)umask(022);
 	if (build(i, &m.e) < 0)
 		m.op = ISOLATED_FAILED;
+	fds[0] = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fds[1] = i->root.upper_fd;
 	p[1].fd = watch_children();
-	tell(i, &m, i->root.upper_fd);
-	fd_close(i->root.upper_fd);
+	tell(i, &m, fds, fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
 	if (m.op == ISOLATED_FAILED || i->probe)
 		_exit(0);
 	for (;;) {

@@ -275,16 +275,16 @@ static void take_frames(struct shell *s, struct view in)
 	buf_shrink(&s->frames, /* keep_cap= */ 0);
 }
 
-/* Reads reports; returns false when there are none now. */
-static bool pump_control(struct shell *s)
+/* Reads reports: 1, 0 when there are none now, or -1 when the other end is closed. */
+static int pump_control(struct shell *s)
 {
 	char chunk[CHUNK];
 	ssize_t n = recv(s->control, chunk, sizeof(chunk), MSG_DONTWAIT);
 
 	if (n <= 0)
-		return false;
+		return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 	take_frames(s, view_mem(chunk, (size_t)n));
-	return true;
+	return 1;
 }
 
 static void send_script(struct shell *s)
@@ -316,10 +316,8 @@ static void on_control(void *arg, int fd, unsigned events)
 
 	if (events & LOOP_WRITE)
 		send_script(s);
-	if (!(events & (LOOP_READ | LOOP_HANGUP)))
-		return;
 	/* A closed channel stays readable: until the process has ended there is nothing to hear. */
-	if (!pump_control(s) && (events & LOOP_HANGUP || errno != EAGAIN))
+	if ((events & (LOOP_READ | LOOP_HANGUP)) && pump_control(s) < 0)
 		loop_fd_want(s->control_watch, 0);
 }
 
@@ -567,7 +565,7 @@ void shell_exited(struct shell *s, int status)
 	struct shell_run *r;
 
 	/* Reports that came just before the end still count. */
-	while (s->control >= 0 && pump_control(s))
+	while (s->control >= 0 && pump_control(s) > 0)
 		;
 	s->running = false;
 	close_control(s);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e
 	int pidfd = -1;
 	struct clone_args args = {
 		.flags = CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD};
+	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
 	sigset_t all, before;
 	long pid;
 	int error;
@@ -52,6 +54,12 @@ int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e
 		if (flags & kinds[i].flag)
 			args.flags |= kinds[i].kernel;
 
+	/*
+	 * The files through which a child's ids are mapped belong to root while it is not dumpable:
+	 * for others it has to be, until they are written.
+	 */
+	if (flags & NAMESPACE_USER)
+		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
@@ -63,6 +71,8 @@ int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e
 		*ret_pidfd = -1;
 		return 0;
 	}
+	if (flags & NAMESPACE_USER)
+		(void)prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	errno = error;
 	if (pid < 0)

@@ -27,7 +27,8 @@ enum namespace_flags {
 /*
  * Forks with new namespaces (0 = none).  In the parent *ret_pid and *ret_pidfd (owned) name the
  * child; in the child *ret_pid is 0.  The child begins with all signals at their defaults and
- * unblocked, except that SIGPIPE stays ignored.
+ * unblocked, except that SIGPIPE stays ignored.  With NAMESPACE_USER it can be traced by us until
+ * it forbids that itself.
  */
 osb_must_check int namespace_fork(unsigned flags, pid_t *ret_pid, int *ret_pidfd, struct err *e);
 
