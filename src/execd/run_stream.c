@@ -27,8 +27,9 @@
 
 struct run_stream {
 	struct run_stream_style style;
-	struct event_stream *events;
-	struct shell_run *run;
+	struct event_stream *events; /* NULL once the client has left, or all was said */
+	struct shell_run *run;	     /* NULL once it has ended, or was left to itself */
+	unsigned busy;		     /* calls on the stack that still need us */
 	struct loop_timer *unfinished;
 	struct lines lines;
 	struct buf in;	/* an unfinished line */
@@ -41,6 +42,18 @@ static void stream_free(struct run_stream *s)
 	buf_done(&s->in);
 	buf_done(&s->out);
 	free(s);
+}
+
+/* Sending may find that the client has left: the stream stays until the last caller is through. */
+static void leave(struct run_stream *s)
+{
+	struct run_stream_style style = s->style;
+
+	if (--s->busy > 0 || s->run || s->events)
+		return;
+	stream_free(s);
+	if (style.ended)
+		style.ended(style.arg);
 }
 
 static void put_line(struct run_stream *s, struct view line)
@@ -91,56 +104,63 @@ static void on_unfinished(void *arg)
 {
 	struct run_stream *s = arg;
 
+	s->busy++;
 	put_rest(s, /* at_end= */ false);
 	(void)send_out(s);
+	leave(s);
 }
 
 static bool on_output(void *arg, struct view bytes)
 {
 	struct run_stream *s = arg;
-	bool more;
+	bool more = true;
 
+	s->busy++;
 	/* The rest is always shorter than a line, so this fits. */
-	if (buf_append_view(&s->in, bytes) < 0)
-		return true;
-	more = put_lines(s);
+	if (buf_append_view(&s->in, bytes) == 0)
+		more = put_lines(s);
 	if (s->in.len == 0)
 		loop_timer_stop(s->unfinished);
 	else if (!loop_timer_active(s->unfinished))
 		loop_timer_start(s->unfinished, UNFINISHED_MS);
+	leave(s);
 	return more;
 }
 
 static void on_done(void *arg, const struct shell_end *end)
 {
 	struct run_stream *s = arg;
+	struct event_stream *events;
 
+	s->busy++;
+	s->run = NULL;
 	put_rest(s, /* at_end= */ true);
 	(void)!s->style.finish(&s->out, end);
 	(void)send_out(s);
-	event_stream_end(s->events);
-	if (s->style.ended)
-		s->style.ended(s->style.arg);
-	stream_free(s);
+	events = take_ptr(s->events);
+	if (events)
+		event_stream_end(events);
+	leave(s);
 }
 
 static void on_drained(void *arg)
 {
 	struct run_stream *s = arg;
 
-	shell_run_resume(s->run);
+	if (s->run)
+		shell_run_resume(s->run);
 }
 
 static void on_gone(void *arg)
 {
 	struct run_stream *s = arg;
-	struct run_stream_style style = s->style;
+	struct shell_run *run = take_ptr(s->run);
 
-	event_stream_end(s->events);
-	shell_run_abandon(s->run);
-	stream_free(s);
-	if (style.ended)
-		style.ended(style.arg);
+	s->busy++;
+	event_stream_end(take_ptr(s->events));
+	if (run)
+		shell_run_abandon(run);
+	leave(s);
 }
 
 int run_stream_start(struct app *app, struct http_exchange *x, struct shell *shell,
@@ -152,6 +172,7 @@ int run_stream_start(struct app *app, struct http_exchange *x, struct shell *she
 	int r;
 
 	s->style = *style;
+	s->busy = 1;
 	buf_init(&s->in, 2 * LINE_MAX_BYTES);
 	buf_init(&s->out, OUT_MAX_BYTES);
 	s->unfinished = loop_timer_new(app->loop, on_unfinished, s);
@@ -168,5 +189,6 @@ int run_stream_start(struct app *app, struct http_exchange *x, struct shell *she
 		(void)!events_text(&s->out, "init", view_of(style->init), clock_wall_ms());
 		(void)send_out(s);
 	}
+	leave(s);
 	return 0;
 }
