@@ -127,7 +127,8 @@ static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
 		const struct http1_header *f = &h->headers[i];
 		const char *name;
 
-		if (stays_here(h, f->name))
+		/* The server dates its answers itself. */
+		if (stays_here(h, f->name) || view_iis(f->name, "Date"))
 			continue;
 		name = arena_str(http_arena(p->x), f->name);
 		if (name)
