@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -88,9 +89,12 @@ void clone_exec(int fd, const char *const *argv, const char *const *env)
 
 void clone_kill_and_reap(int pidfd)
 {
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 	siginfo_t info;
 
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
-		;
+	/* waitid(2) does not wait through a pidfd that an event loop made non-blocking. */
+	while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | __WALL) < 0 &&
+	       (errno == EINTR || errno == EAGAIN))
+		(void)poll(&p, 1, -1);
 }
