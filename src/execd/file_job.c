@@ -15,11 +15,13 @@
 
 #define TURN_US	       4000
 #define ANSWER_PIECE   (64u << 10)
+#define DROP_MAX       (16u << 20)
 #define ANSWER_CEILING (4u << 20) /* one step adds far less */
 
 static void job_free(struct file_job *j)
 {
 	loop_task_free(j->task);
+	buf_done(&j->body);
 	file_root_done(&j->root);
 	j->ops->free(j);
 }
@@ -58,19 +60,44 @@ static void job_gone(struct http_exchange *x, void *arg)
 		job_free(j);
 }
 
-static void job_body(struct http_exchange *x, struct view body, void *arg)
+static void too_long(struct file_job *j)
+{
+	struct err e = ERR_NONE;
+
+	err_set(&e, -E2BIG, "the body has more than %zu bytes", j->ops->body_max);
+	reply_bad_request(j->x, CODE_INVALID_REQUEST, &e);
+	job_free(j);
+}
+
+/*
+ * Gathers the body here instead of letting the server do it, because the job has to be freed when
+ * the body is too long; what is too much is dropped, so that the client comes to read the answer.
+ */
+static void job_body(struct http_exchange *x, struct view piece, void *arg)
 {
 	struct file_job *j = arg;
 	enum file_job_next next;
 
-	j->stepping = true;
-	next = j->ops->body(j, body);
-	j->stepping = false;
-
-	if (next == FILE_JOB_DONE || j->gone)
+	if (piece.len > 0) {
+		if (j->dropped == 0 && buf_append_view(&j->body, piece) == 0)
+			return;
+		buf_done(&j->body);
+		j->dropped += piece.len;
+		if (j->dropped > DROP_MAX)
+			too_long(j);
+		return;
+	}
+	if (j->dropped > 0) {
+		too_long(j);
+		return;
+	}
+	next = j->ops->body(j, buf_view(&j->body));
+	if (next == FILE_JOB_DONE) {
 		job_free(j);
-	else
-		job_turn(j);
+		return;
+	}
+	buf_done(&j->body);
+	job_turn(j);
 }
 
 void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct app *app,
@@ -83,6 +110,7 @@ void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct a
 	j->x = x;
 	j->task = loop_task_new(app->loop, job_turn, j);
 	j->root = file_root_real;
+	buf_init(&j->body, ops->body_max);
 	if (file_root_copy(root, &j->root, &e) < 0) {
 		reply_runtime_error(x, &e);
 		job_free(j);
@@ -91,7 +119,7 @@ void file_job_start(struct file_job *j, const struct file_job_ops *ops, struct a
 	http_on_gone(x, job_gone, j);
 	http_on_drained(x, job_drained, j);
 	if (ops->body)
-		http_body_collect(x, ops->body_max, job_body, j);
+		http_body_stream(x, job_body, j);
 	else
 		job_turn(j);
 }

@@ -27,7 +27,7 @@ enum file_job_next {
 };
 
 struct file_job_ops {
-	/* Optional: begins with the whole body, `body_max` bytes at most. */
+	/* Optional: begins with the whole body, `body_max` bytes at most (413 above). */
 	enum file_job_next (*body)(struct file_job *j, struct view body);
 	size_t body_max;
 	enum file_job_next (*step)(struct file_job *j); /* well under a millisecond */
@@ -41,6 +41,8 @@ struct file_job {
 	struct http_exchange *x;
 	struct loop_task *task;
 	struct file_root root; /* its own copy */
+	struct buf body;
+	size_t dropped; /* of a body that is too long */
 	bool stepping;
 	bool gone;
 };
