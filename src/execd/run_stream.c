@@ -30,6 +30,7 @@ struct run_stream {
 	struct event_stream *events; /* NULL once the client has left, or all was said */
 	struct shell_run *run;	     /* NULL once it has ended, or was left to itself */
 	unsigned busy;		     /* calls on the stack that still need us */
+	bool overdue;		     /* the unfinished line has waited long enough */
 	struct loop_timer *unfinished;
 	struct lines lines;
 	struct buf in;	/* an unfinished line */
@@ -100,29 +101,46 @@ static void put_rest(struct run_stream *s, bool at_end)
 	buf_consume(&s->in, s->in.len - rest.len);
 }
 
+/* Timers come before input: what is in the pipe already gets one more turn to finish the line. */
 static void on_unfinished(void *arg)
 {
 	struct run_stream *s = arg;
 
+	if (!s->overdue) {
+		s->overdue = true;
+		loop_timer_start(s->unfinished, 1);
+		return;
+	}
 	s->busy++;
 	put_rest(s, /* at_end= */ false);
 	(void)send_out(s);
 	leave(s);
 }
 
+/* Winds the clock for a line that has just begun; none runs while it is us who do not read. */
+static void watch_unfinished(struct run_stream *s, bool reading)
+{
+	s->overdue = false;
+	if (s->in.len == 0 || !reading)
+		loop_timer_stop(s->unfinished);
+	else
+		loop_timer_start(s->unfinished, UNFINISHED_MS);
+}
+
 static bool on_output(void *arg, struct view bytes)
 {
 	struct run_stream *s = arg;
+	size_t before = s->in.len;
 	bool more = true;
 
 	s->busy++;
 	/* The rest is always shorter than a line, so this fits. */
 	if (buf_append_view(&s->in, bytes) == 0)
 		more = put_lines(s);
-	if (s->in.len == 0)
-		loop_timer_stop(s->unfinished);
-	else if (!loop_timer_active(s->unfinished))
-		loop_timer_start(s->unfinished, UNFINISHED_MS);
+	/* A line that only grows keeps its time. */
+	if (before == 0 || s->in.len != before + bytes.len || !more)
+		watch_unfinished(s, more);
+	s->overdue = false;
 	leave(s);
 	return more;
 }
@@ -147,8 +165,10 @@ static void on_drained(void *arg)
 {
 	struct run_stream *s = arg;
 
-	if (s->run)
-		shell_run_resume(s->run);
+	if (!s->run)
+		return;
+	watch_unfinished(s, /* reading= */ true);
+	shell_run_resume(s->run);
 }
 
 static void on_gone(void *arg)
