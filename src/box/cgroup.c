@@ -312,6 +312,16 @@ int cgroup_oom_fd(struct cgroup *g)
 	return g->oom_fd;
 }
 
+void cgroup_oom_seen(struct cgroup *g)
+{
+	char text[1024];
+
+	if (g->host->unified)
+		(void)!pread(g->oom_fd, text, sizeof(text), 0);
+	else
+		(void)!read(g->oom_fd, text, sizeof(uint64_t));
+}
+
 /* v1 knows no kill of a whole group: everything is signalled until nothing is left to signal. */
 static void kill_v1(struct cgroup *g)
 {

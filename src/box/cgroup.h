@@ -61,9 +61,10 @@ osb_must_check int cgroup_freeze(struct cgroup *g, bool frozen,
 osb_must_check int cgroup_stats(struct cgroup *g, struct warden_msg *ret_stats, struct err *e);
 uint64_t cgroup_oom_kills(struct cgroup *g); /* so far; 0 when unknown */
 
-/* An fd that becomes readable (POLLIN or POLLPRI) when something was killed for memory; -1 if the
- * host cannot. */
+/* An fd that becomes readable on v1, and has POLLPRI and POLLERR on v2, when memory runs out:
+ * shortly before something is killed for it.  -1 if the host cannot. */
 int cgroup_oom_fd(struct cgroup *g);
+void cgroup_oom_seen(struct cgroup *g); /* until the next time */
 
 /* SIGKILL to everything inside; thaws first where that is needed.  */
 void cgroup_kill(struct cgroup *g);

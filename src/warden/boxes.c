@@ -30,6 +30,9 @@
 #include "warden/trash.h"
 #include "warden/warden.h"
 
+#define OOM_CHECK_MS   10
+#define OOM_CHECKS_MAX 100
+
 struct box *box_new(struct warden *w, const char *image, bool nat)
 {
 	struct box *b = mem_new(struct box);
@@ -74,18 +77,32 @@ static void exited(void *arg, int fd, unsigned events)
 	report_exit(b);
 }
 
-static void memory_killed(void *arg, int fd, unsigned events)
+/* The event comes when memory has run out, the kill is counted when it is done: a little later. */
+static void look_for_kills(void *arg)
 {
 	struct box *b = arg;
-	char drop[64];
-	uint64_t kills;
+	uint64_t kills = cgroup_oom_kills(b->cgroup);
 
+	if (kills > b->oom_kills) {
+		b->oom_kills = kills;
+		if (b->state == BOX_RUNNING)
+			report_oom(b);
+	} else if (b->oom_checks++ < OOM_CHECKS_MAX) {
+		loop_timer_start(b->oom_timer, OOM_CHECK_MS);
+	}
+}
+
+static void out_of_memory(void *arg, int fd, unsigned events)
+{
+	struct box *b = arg;
+
+	(void)fd;
 	(void)events;
-	(void)!read(fd, drop, sizeof(drop));
-	kills = cgroup_oom_kills(b->cgroup);
-	if (kills > b->oom_kills && b->state == BOX_RUNNING)
-		report_oom(b);
-	b->oom_kills = kills;
+	cgroup_oom_seen(b->cgroup);
+	b->oom_checks = 0;
+	if (!b->oom_timer)
+		b->oom_timer = loop_timer_new(b->warden->loop, look_for_kills, b);
+	look_for_kills(b);
 }
 
 int box_watch(struct box *b, struct err *e)
@@ -99,9 +116,10 @@ int box_watch(struct box *b, struct err *e)
 	loop_fd_want(b->exit_watch, LOOP_READ);
 	if (oom < 0)
 		return 0;
-	r = loop_fd_new(b->warden->loop, oom, memory_killed, b, &b->oom_watch, e);
+	r = loop_fd_new(b->warden->loop, oom, out_of_memory, b, &b->oom_watch, e);
 	if (r == 0)
-		loop_fd_want(b->oom_watch, LOOP_READ);
+		loop_fd_want(b->oom_watch,
+			     cgroups_unified(b->warden->cgroups) ? LOOP_HANGUP : LOOP_READ);
 	return r;
 }
 
@@ -126,6 +144,7 @@ void box_forget(struct box *b)
 	list_remove(&b->link);
 	loop_fd_free(b->exit_watch);
 	loop_fd_free(b->oom_watch);
+	loop_timer_free(b->oom_timer);
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
 	cgroup_free(b->cgroup);
@@ -138,6 +157,7 @@ void box_destroy(struct box *b)
 
 	loop_fd_free(take_ptr(b->exit_watch));
 	loop_fd_free(take_ptr(b->oom_watch));
+	loop_timer_free(take_ptr(b->oom_timer));
 	if (b->cgroup && b->frozen)
 		cgroup_kill(b->cgroup); /* a frozen process dies only when thawed */
 	if (b->pidfd >= 0) {

@@ -51,6 +51,8 @@ struct box {
 	uint64_t oom_kills;
 	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
 	struct loop_fd *exit_watch, *oom_watch;
+	struct loop_timer *oom_timer; /* NULL until memory ran out once */
+	unsigned oom_checks;
 };
 
 struct warden {
