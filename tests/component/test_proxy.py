@@ -372,7 +372,7 @@ def test_execd_reaches_itself_and_back(make_execd):
     for _ in range(4):
         path = f"/proxy/{own.port}{path}"
         assert own.request("GET", path, headers=headers).status == 200
-    assert own.request("GET", path).status == 401
+    assert own.request("GET", path, headers={TOKEN_HEADER: "wrong"}).status == 401
     answer = own.request("POST", f"/proxy/{own.port}/pty", body=b"{}", headers=headers)
     assert answer.status == 201
     session = answer.json()["session_id"]
@@ -387,7 +387,7 @@ def test_execd_reaches_itself_and_back(make_execd):
 def test_the_token_is_not_told_to_others(make_execd, upstream):
     own = make_execd(token="s3cret")
     path = f"/proxy/{upstream.port}/x"
-    assert own.request("GET", path).status == 401
+    assert own.request("GET", path, headers={TOKEN_HEADER: "wrong"}).status == 401
     answer = own.request("GET", path, headers={TOKEN_HEADER: "s3cret"})
     assert answer.status == 200
     assert b"s3cret" not in answer.body
