@@ -1,0 +1,39 @@
+"""Fixtures of the component tests: a running execd."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from execd_process import BINARY, Execd  # noqa: E402
+
+
+def pytest_sessionstart(session):
+    if not os.access(BINARY, os.X_OK):
+        pytest.exit(f"there is no execd at {BINARY}: run 'make build', or set EXECD", returncode=2)
+
+
+@pytest.fixture(scope="module")
+def execd():
+    """One execd for all tests of a module."""
+    daemon = Execd()
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def make_execd():
+    """Starts execds with options of the test's own; all end with the test."""
+    started = []
+
+    def make(*args, **options):
+        daemon = Execd(*args, **options)
+        started.append(daemon)
+        return daemon
+
+    yield make
+    for daemon in started:
+        daemon.stop()
