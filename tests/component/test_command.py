@@ -4,7 +4,6 @@ import concurrent.futures
 import json
 import os
 import re
-import socket
 import time
 
 import pytest

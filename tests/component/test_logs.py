@@ -1,12 +1,9 @@
 """Background commands: their stream ends at once, their output is a log with a byte cursor."""
 
-import json
 import os
-import time
 
-import pytest
-
-from test_command import status_of, texts, types, wait_for_end, wait_until
+import bare_execd
+from test_command import status_of, types, wait_for_end, wait_until
 
 CURSOR = "execd-commands-tail-cursor"
 
@@ -97,12 +94,18 @@ def test_logs_lie_in_the_state_directory(make_execd, tmp_path):
     assert (tmp_path / "state" / f"{command_id}.log").read_text() == "kept\n"
 
 
-def test_a_directory_of_our_own_goes_with_the_daemon(make_execd, tmp_path):
-    execd = make_execd(env={"TMPDIR": str(tmp_path)})
-    wait_for_end(execd, start(execd, "echo x"))
-    assert len(os.listdir(tmp_path)) == 1
-    execd.stop()
-    assert os.listdir(tmp_path) == []
+def test_a_directory_of_our_own_goes_with_the_daemon(tmp_path):
+    place = tmp_path / "tmp"
+    place.mkdir()
+    path = tmp_path / "s"
+    argv = [bare_execd.BINARY, "--listen", f"unix:{path}", "--log-level", "error"]
+    with bare_execd.Bare(argv, env={**os.environ, "TMPDIR": str(place)}) as process:
+        bare_execd.wait_for(lambda: bare_execd.answers(path), "the daemon")
+        bare_execd.events(path, command="echo x; sleep 1000", background=True)
+        assert len(os.listdir(place)) == 1
+        process.terminate()
+        assert process.wait(bare_execd.DEADLINE) == 0
+    assert os.listdir(place) == []
 
 
 def test_logs_survive_a_tidy_user(make_execd, tmp_path):
