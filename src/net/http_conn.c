@@ -24,8 +24,8 @@
 #define READS_PER_TURN	  4
 #define REQUESTS_PER_TURN 32
 #define DROP_MAX	  (64u << 10) /* of an unwanted body, to keep the connection */
-#define LINGER_BYTES_MAX  (1u << 20)
-#define LINGER_MS	  2000
+#define LINGER_BYTES_MAX  (256u << 20)
+#define LINGER_MS	  5000
 
 static void conn_ready(void *arg, int fd, unsigned events);
 

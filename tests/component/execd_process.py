@@ -36,8 +36,9 @@ class RunResult:
 
 class Execd:
     def __init__(self, *args, env=None, token=None, tcp=False):
-        self.dir = tempfile.mkdtemp(prefix="execd-")
+        self.dir = tempfile.mkdtemp(prefix="component-")
         self.token = token
+        self.stopped = False
         self.path = os.path.join(self.dir, "execd.sock")
         self.port = None
         command = [BINARY]
@@ -121,7 +122,10 @@ class Execd:
         return WsConn.open(self.connect(), target, self.add_token(headers))
 
     def stop(self):
-        """Ends it; fails if it had crashed or if a sanitizer has something to say."""
+        """Ends it, once; fails if it had crashed or if a sanitizer has something to say."""
+        if self.stopped:
+            return
+        self.stopped = True
         alive = self.process.poll() is None
         if alive:
             self.process.terminate()

@@ -30,7 +30,11 @@ class RawConn:
         self.file = sock.makefile("rb")
 
     def send(self, data):
-        self.sock.sendall(data)
+        """Sends all of it, or as much as a peer takes that has answered and closed already."""
+        try:
+            self.sock.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
 
     def recv_head(self):
         """Status and headers of the next answer."""
