@@ -3,7 +3,7 @@
  *
  * A sandbox reaches the outside through the host's addresses, and nothing else: not the host, not
  * another sandbox, not what is only meant for the host (link-local and metadata addresses, bridges
- * of other containers).
+ * of other containers).  Nor is it reached by anyone: its ports are opened from within its namespace.
  */
 #include "box/netslot_rules.h"
 
@@ -144,11 +144,16 @@ static int put_hooks(struct buf *b, const char *prefix, const char *subnet)
 			  "\t\ttype filter hook input priority filter - 10; policy accept;\n"
 			  "\t\tiifname \"%s*\" jump to_host\n"
 			  "\t}\n"
+			  "\tchain output {\n"
+			  "\t\ttype filter hook output priority filter - 10; policy accept;\n"
+			  "\t\toifname \"%s*\" ct state established,related accept\n"
+			  "\t\toifname \"%s*\" drop\n"
+			  "\t}\n"
 			  "\tchain postrouting {\n"
 			  "\t\ttype nat hook postrouting priority srcnat; policy accept;\n"
 			  "\t\tip saddr %s oifname != \"%s*\" masquerade\n"
 			  "\t}\n",
-			  prefix, prefix, subnet, prefix);
+			  prefix, prefix, prefix, prefix, subnet, prefix);
 }
 
 int netslot_rules_format(const struct netslot_plan *p, const struct resolv_conf *dns, bool strict,

@@ -3,6 +3,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -48,6 +49,9 @@ def make_warden(program, daemon):
     made = []
 
     def make(listed=True, **options):
+        # In memory: every new state directory begins with some hundred new files.
+        if "state" not in options:
+            options["state"] = tempfile.mkdtemp(prefix="osb-warden.", dir="/dev/shm")
         w = Warden(program, daemon, **options)
         made.append(w)
         if listed:
