@@ -351,7 +351,8 @@ static int take_head(struct http_conn *c)
 		return -1;
 	}
 	if ((n == 0 ? c->rest.len : (size_t)n) > c->server->limits.head_bytes) {
-		bool in_target = memchr(c->rest.p, '\r', c->rest.len) == NULL;
+		size_t seen = MIN(c->rest.len, c->server->limits.head_bytes);
+		bool in_target = memchr(c->rest.p, '\r', seen) == NULL;
 
 		refuse(c, in_target ? 414 : 431, "the request's head is too large");
 		return -1;
