@@ -86,7 +86,8 @@ def test_overlay_diff_and_commit(isolated, workspace):
     (workspace / "dir" / "inside").write_text("x")
     session = create(isolated, workspace)
     long_name = "n" * 200
-    code = f"echo new > old; rm gone; rm -r dir; mkdir dir; echo fresh > dir/fresh; ln -s old link; echo l > {long_name}"
+    code = ("echo new > old; rm gone; rm -r dir; mkdir dir; echo fresh > dir/fresh; ln -s old link; "
+            f"echo l > {long_name}")
     assert run(isolated, session, code) == ([], 0)
     assert (workspace / "old").read_text() == "old\n"
 
