@@ -262,8 +262,10 @@ static enum file_job_next replace_step(struct file_job *job)
 		r = commit_step(j, &e);
 		break;
 	}
-	if (r < 0)
+	if (r < 0) {
+		file_done(j); /* nothing temporary is left when the client reads the answer */
 		return file_job_fail(job, &e);
+	}
 	return FILE_JOB_MORE;
 }
 

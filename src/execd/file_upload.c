@@ -297,6 +297,9 @@ static void upload_answer(struct upload *u)
 {
 	if (!u->status)
 		check_counts(u);
+	/* Nothing temporary is left when the client reads the answer. */
+	drop_items(&u->items);
+	drop_items(&u->copying);
 	if (u->status)
 		http_reply_error(u->x, u->status, u->code, "%s", u->e.msg);
 	else
