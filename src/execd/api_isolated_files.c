@@ -105,23 +105,22 @@ static void diff_begin(struct diff *d)
 	http_reply_begin(d->x, 200, /* length= */ -1);
 }
 
-/* Both the pipe and the worker have come to their end.  A broken archive lacks its trailer. */
+/* Both the pipe and the worker have come to their end. */
 static void diff_finish(struct diff *d)
 {
 	struct http_exchange *x = d->x;
+	struct err e = d->e;
+	bool begun = d->begun;
 
 	if (d->fd >= 0 || d->worker)
 		return;
-	if (d->e.code && !d->begun) {
-		struct err e = d->e;
-
-		diff_free(d);
-		reply_runtime_error(x, &e);
-		return;
-	}
-	diff_begin(d);
 	diff_free(d);
-	http_reply_end(x);
+	if (!e.code)
+		http_reply_end(x);
+	else if (begun)
+		http_reply_cut(x);
+	else
+		reply_runtime_error(x, &e);
 }
 
 static void on_diff_done(void *arg, const struct err *e)

@@ -92,24 +92,25 @@ static int put_mark(struct archive *a, struct view dir, const char *mark, const 
 	return put_header(a, &t, e);
 }
 
-static int put_dir(struct archive *a, const struct file_walk_entry *entry, struct tar_entry *t,
-		   struct err *e)
+static int put_dir(struct archive *a, const struct file_walk_entry *entry,
+		   const struct tar_entry *base, struct err *e)
 {
 	osb_cleanup(buf_done) struct buf path = BUF_INIT(65536);
+	struct tar_entry t = *base;
 
-	if (buf_append_view(&path, t->path) < 0 || buf_append_char(&path, '/') < 0)
+	if (buf_append_view(&path, t.path) < 0 || buf_append_char(&path, '/') < 0)
 		return err_set(e, -ENAMETOOLONG, "a path is too long");
-	t->kind = TAR_DIR;
-	t->path = buf_view(&path);
-	if (put_header(a, t, e) < 0)
+	t.kind = TAR_DIR;
+	t.path = buf_view(&path);
+	if (put_header(a, &t, e) < 0)
 		return e->code;
 	if (overlay_is_opaque(entry->dir_fd, entry->name))
-		return put_mark(a, t->path, ".wh..wh..opq", "", e);
+		return put_mark(a, t.path, ".wh..wh..opq", "", e);
 	return 0;
 }
 
-static int put_file(struct archive *a, const struct file_walk_entry *entry, struct tar_entry *t,
-		    struct err *e)
+static int put_file(struct archive *a, const struct file_walk_entry *entry,
+		    const struct tar_entry *t, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
 
@@ -122,17 +123,18 @@ static int put_file(struct archive *a, const struct file_walk_entry *entry, stru
 	return put_content(a, fd, t->size, e);
 }
 
-static int put_symlink(struct archive *a, const struct file_walk_entry *entry, struct tar_entry *t,
-		       struct err *e)
+static int put_symlink(struct archive *a, const struct file_walk_entry *entry,
+		       const struct tar_entry *base, struct err *e)
 {
+	struct tar_entry t = *base;
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(entry->dir_fd, entry->name, target, sizeof(target));
 
 	if (n < 0)
 		return errno == ENOENT ? 0 : err_set(e, -errno, "read '%s': %m", entry->name);
-	t->kind = TAR_SYMLINK;
-	t->target = view_mem(target, (size_t)n);
-	return put_header(a, t, e);
+	t.kind = TAR_SYMLINK;
+	t.target = view_mem(target, (size_t)n);
+	return put_header(a, &t, e);
 }
 
 static int put_entry(struct archive *a, const struct file_walk_entry *entry, struct err *e)

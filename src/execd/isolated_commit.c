@@ -72,7 +72,7 @@ static int copy_bytes(int from, int to)
 	ssize_t n;
 
 	/* In the kernel where it can; the rest by hand. */
-	while ((n = copy_file_range(from, NULL, to, NULL, SSIZE_MAX & ~(ssize_t)4095, 0)) > 0)
+	while (copy_file_range(from, NULL, to, NULL, SSIZE_MAX & ~(ssize_t)4095, 0) > 0)
 		;
 	while ((n = read(from, chunk, sizeof(chunk))) > 0)
 		for (ssize_t done = 0; done < n;) {
