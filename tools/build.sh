@@ -13,8 +13,8 @@ if [ ! -f build/build.ninja ]; then
 	fi
 fi
 ninja -C build
-for program in execd; do
-	made=build/src/$program/$program
+for made in build/src/execd/execd build/src/warden/opensandbox-warden; do
+	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2
 		exit 1

@@ -101,7 +101,8 @@ meson_tests() {
 	note "$name" "${ok:-0}" "$bad" $((SECONDS - t))
 }
 
-# component_tests NAME BINARY: the whole program, through its sockets.
+# component_tests NAME BINARY VARIABLE DIRECTORY: the whole program, through its sockets; the
+# tests find it by the variable.
 component_tests() {
 	local name=$1 t=$SECONDS ok=0 bad=1 line
 	if [ ! -x "$2" ]; then
@@ -110,7 +111,8 @@ component_tests() {
 		return
 	fi
 	rm -f "$out/$name/summary"
-	EXECD=$2 watched "$name" "$python" tools/component.py "$out/$name" \
+	export "$3=$2"
+	watched "$name" "$python" tools/component.py "$out/$name" "$4" \
 		>"$logs/$name.log" 2>&1 </dev/null
 	[ -f "$out/$name/summary" ] && read -r ok bad <"$out/$name/summary"
 	note "$name" "$ok" "$bad" $((SECONDS - t))
@@ -161,8 +163,10 @@ stage style "$python" tools/check_style.py
 
 meson_tests unit-release gcc
 meson_tests unit-sanitized sanitized
-component_tests component-release "$out/execd"
-component_tests component-sanitized "$out/sanitized/src/execd/execd"
+component_tests component-release "$out/execd" EXECD tests/component
+component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component
+component_tests warden-release "$out/gcc/src/warden/opensandbox-warden" WARDEN tests/warden
+component_tests warden-sanitized "$out/sanitized/src/warden/opensandbox-warden" WARDEN tests/warden
 wait_for_tidy
 stage leftovers no_leftovers
 

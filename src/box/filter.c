@@ -422,7 +422,7 @@ static int allow_sockets(scmp_filter_ctx ctx, struct err *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
 		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 
 		if (r < 0)
 			return err_set(e, r, "seccomp rule for sockets");
@@ -437,7 +437,7 @@ static int allow_personalities(scmp_filter_ctx ctx, struct err *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(personalities); i++) {
 		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-					 SCMP_A0(SCMP_CMP_EQ, personalities[i]));
+					 SCMP_A0(SCMP_CMP_EQ, personalities[i], 0));
 
 		if (r < 0)
 			return err_set(e, r, "seccomp rule for personalities");

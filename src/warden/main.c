@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +27,7 @@
 #include "image/host.h"
 #include "net/loop.h"
 #include "sys/memfd.h"
+#include "sys/protect.h"
 #include "warden/boxes.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
@@ -162,7 +162,12 @@ static void finish(struct warden *w)
 	loop_timer_free(w->refill_later);
 	loop_timer_free(w->doomed_timer);
 	netslots_remove(w->nets);
+	netslots_free(w->nets);
 	cgroups_remove_parents(w->cgroups);
+	cgroups_free(w->cgroups);
+	filter_free(w->filter);
+	map_free(w->by_id);
+	idranges_free(w->ids);
 }
 
 int main(int argc, char **argv)
@@ -189,7 +194,7 @@ int main(int argc, char **argv)
 	}
 	log_set_level(o.log_level);
 	(void)umask(022);
-	(void)prctl(PR_SET_DUMPABLE, 0);
+	protect_from_tracing();
 	w.supervisor_fd = o.supervisor_fd;
 	w.server_gid = o.server_gid;
 	w.state_dir = o.state_dir;
