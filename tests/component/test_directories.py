@@ -99,7 +99,9 @@ def test_directories_are_made_with_their_parents(execd, tmp_path):
     ok_empty(post(execd, "/directories", {str(target): {"mode": 700}}))
     assert stat.S_IMODE(target.stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o755
-    ok_empty(post(execd, "/directories", {str(target): {"mode": 755}, str(tmp_path / "d"): {}, str(tmp_path / "e"): None}))
+    ok_empty(post(execd, "/directories", {
+        str(target): {"mode": 755}, str(tmp_path / "d"): {}, str(tmp_path / "e"): None,
+    }))
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
     assert (tmp_path / "d").is_dir() and (tmp_path / "e").is_dir()
     ok_empty(post(execd, "/directories", {}))

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from files_api import error, q
+from files_api import cases, error, q
 
 
 def get(execd, path, query="", **headers):
@@ -191,7 +191,7 @@ def test_lines_are_counted_from_one(execd, lines, query, first, last):
     assert "content-disposition" not in answer.headers
 
 
-@pytest.mark.parametrize("content, query, body", [
+@cases("content, query, body",
     (b"", "&offset=1", b""),
     (b"no end", "&limit=1", b"no end"),
     (b"a\nno end", "&offset=2&limit=1", b"no end"),
@@ -199,7 +199,7 @@ def test_lines_are_counted_from_one(execd, lines, query, first, last):
     (b"\n\n\nx", "&offset=3&limit=1", b"\n"),
     (b"a" * 70000 + b"\n" + b"b" * 70000 + b"\nc\n", "&offset=2&limit=1", b"b" * 70000 + b"\n"),
     (b"\xff\x00\n\xfe\n", "&offset=2", b"\xfe\n"),
-])
+)
 def test_odd_lines(execd, tmp_path, content, query, body):
     (tmp_path / "f").write_bytes(content)
     assert get(execd, tmp_path / "f", query).body == body

@@ -296,6 +296,8 @@ def test_a_directory_does_not_move_into_itself(execd, tmp_path):
     error(answer, 500, "RUNTIME_ERROR")
 
 
-@pytest.mark.parametrize("item", [{}, {"src": "/a"}, {"dest": "/a"}, {"src": "", "dest": "/a"}, {"src": 1, "dest": "/a"}, 7])
+@pytest.mark.parametrize("item", [
+    {}, {"src": "/a"}, {"dest": "/a"}, {"src": "", "dest": "/a"}, {"src": 1, "dest": "/a"}, 7,
+])
 def test_moves_need_both_names(execd, item):
     error(post(execd, "/files/mv", [item]), 400, "INVALID_REQUEST_BODY")

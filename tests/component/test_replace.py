@@ -5,14 +5,14 @@ import stat
 
 import pytest
 
-from files_api import error, ok_empty, post
+from files_api import cases, error, ok_empty, post
 
 
 def replace(execd, items, verbose=True):
     return post(execd, "/files/replace" + ("?verbose=true" if verbose else ""), items)
 
 
-@pytest.mark.parametrize("content, old, new, result, count", [
+@cases("content, old, new, result, count",
     (b"one two one", "one", "1", b"1 two 1", 2),
     (b"aaaa", "aa", "b", b"bb", 2),
     (b"aaa", "aa", "b", b"ba", 1),
@@ -26,7 +26,7 @@ def replace(execd, items, verbose=True):
     (b"ab" * 300000, "ba", "-", b"a" + b"-" * 299999 + b"b", 299999),
     (b"x" * (131072 - 2) + b"needle" + b"y" * 200000, "needle", "N", b"x" * (131072 - 2) + b"N" + b"y" * 200000, 1),
     (b"needl" * 100000 + b"e", "needle", "N", b"needl" * 99999 + b"N", 1),
-])
+)
 def test_all_occurrences_are_replaced_and_counted(execd, tmp_path, content, old, new, result, count):
     file = tmp_path / "f"
     file.write_bytes(content)

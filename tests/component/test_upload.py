@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from files_api import BOUNDARY, error, form, form_type, ok_empty, part, upload, upload_one
+from files_api import BOUNDARY, cases, error, form, form_type, ok_empty, part, upload, upload_one
 
 
 def mode_of(path):
@@ -23,10 +23,10 @@ def post_form(execd, body, headers=None):
 # ---- what works ----
 
 
-@pytest.mark.parametrize("content", [
+@cases("content",
     b"", b"x", b"hello\n", b"\r\n", b"\r\n--" + BOUNDARY.encode()[:-1], bytes(range(256)) * 100,
     b"-" + BOUNDARY.encode(), b"\r\n--\r\n--\r" * 1000,
-])
+)
 def test_bytes_arrive_as_they_are(execd, tmp_path, content):
     ok_empty(upload_one(execd, tmp_path / "f", content))
     assert (tmp_path / "f").read_bytes() == content
@@ -234,12 +234,12 @@ def test_parts_that_do_not_pair(execd, tmp_path):
     error(many, 400, "INVALID_FILE")
 
 
-@pytest.mark.parametrize("meta", [
+@cases("meta",
     b"", b"{", b"null", b"[]", b"7", b"{}", b'{"path":""}', b'{"path":7}', b'{"path":"/a\\u0000b"}',
     b'{"path":"$NO_SUCH_VARIABLE/x"}', b'{"path":"/tmp/x","mode":"755"}', b'{"path":"/tmp/x","mode":888}',
     b'{"path":"/tmp/x","owner":1}', b"\xff", b'{"path":"/tmp/x"' + b" " * 70000 + b"}",
     json.dumps({"path": "/" + "a" * 5000}).encode(),
-])
+)
 def test_bad_metadata(execd, meta):
     error(upload(execd, part("metadata", meta), part("file", b"x")), 400, "INVALID_FILE_METADATA")
 
