@@ -181,9 +181,23 @@ struct meta_job {
 static int set_permissions(const struct file_root *root, const char *path,
 			   const struct file_meta *m, struct err *e)
 {
-	osb_cleanup(fd_closep) int fd = file_root_open(root, path, O_PATH, e);
+	osb_cleanup(file_place_done) struct file_place place = FILE_PLACE_NONE;
+	osb_cleanup(fd_closep) int fd = -1;
+	char name[FILE_NAME_SHORT];
+	int r;
 
-	return fd < 0 ? fd : file_meta_apply(m, fd, path, e);
+	r = file_root_locate(root, path, &place, e);
+	if (r < 0)
+		return r;
+	fd = openat(place.dir_fd, place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "'%s': %m", file_name_short(path, name));
+	r = file_meta_apply(m, fd, path, e);
+
+	/* The way of old kernels, by name; below another root a symlink could lead out of it. */
+	if (r == -EBADF && root->fd < 0 && fchmodat(place.dir_fd, place.name, m->mode, 0) == 0)
+		return 0;
+	return r;
 }
 
 static int make_directory(const struct file_root *root, const char *path, const struct file_meta *m,
