@@ -2,7 +2,9 @@
  * box/netslot.c - point-to-point links to sandboxes, routed and masqueraded by the host.
  *
  * Every sandbox has one veth pair and one /32 route outside; there is no bridge, no ARP and no rule
- * of its own, so that making one costs the same however many there are.
+ * of its own, so that making one costs the same however many there are.  For the same reason
+ * nothing below /proc/sys/net is touched from within a new namespace: the kernel keeps an entry per
+ * namespace in one hash chain.
  */
 #include "box/netslot.h"
 
@@ -46,6 +48,7 @@ struct netslots {
 	uint32_t mtu;
 	int own_net_fd, netlink_fd;
 	bool nat;
+	bool ipv6; /* the kernel has it */
 	char missing[320];
 };
 
@@ -97,27 +100,6 @@ static int write_sysctl(const char *path, const char *value, struct err *e)
 	return 0;
 }
 
-/* Inside: no IPv6 on what is still to come, and what needs no right of a namespace's owner. */
-static int set_sysctls(struct err *e)
-{
-	static const struct {
-		const char *path, *value;
-	} table[] = {
-		{"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
-		/* Root inside does not own its network namespace: low ports are for everybody. */
-		{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
-		{"/proc/sys/net/ipv4/ping_group_range", "0 2147483647"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		int r = write_sysctl(table[i].path, table[i].value, e);
-
-		if (r < 0 && r != -ENOENT) /* a kernel without that feature */
-			return r;
-	}
-	return 0;
-}
-
 /* Inside: this end of the pair, its address and the way out. */
 static int build_inside(struct netslots *n, int netlink_fd, uint32_t slot, struct err *e)
 {
@@ -134,6 +116,8 @@ static int build_inside(struct netslots *n, int netlink_fd, uint32_t slot, struc
 	slot_name(n, slot, peer);
 	netlink_batch_init(&b);
 	netlink_add_veth(&b, &veth);
+	if (n->ipv6)
+		netlink_no_ipv6(&b, INSIDE_INDEX);
 	netlink_add_address(&b, INSIDE_INDEX, slot_address(n, slot));
 	netlink_add_route(&b, INSIDE_INDEX, 0, 0, n->plan.network + 1);
 	return netlink_run(netlink_fd, &b, e);
@@ -174,8 +158,6 @@ static int make_inside(struct netslots *n, bool nat, uint32_t *ret_slot, int *re
 	netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	r = netns < 0 ? err_set(e, -errno, "open a network namespace: %m") : 0;
 	if (r == 0)
-		r = set_sysctls(e);
-	if (r == 0)
 		r = namespace_raise_loopback(e);
 	if (r == 0 && nat)
 		r = connect_inside(n, ret_slot, e);
@@ -198,7 +180,9 @@ static int connect_outside(struct netslots *n, uint32_t slot, struct err *e)
 	if (index == 0)
 		return err_set(e, -errno, "find %s: %m", name);
 	netlink_batch_init(&b);
-	netlink_distrust(&b, index);
+	netlink_check_sources(&b, index);
+	if (n->ipv6)
+		netlink_no_ipv6(&b, index);
 	netlink_set_up(&b, index);
 	netlink_add_route(&b, index, slot_address(n, slot), 32, 0);
 	return netlink_run(n->netlink_fd, &b, e);
@@ -372,6 +356,7 @@ int netslots_new(const char *tag, const char *subnet, const struct resolv_conf *
 	} else {
 		n->nat = true;
 		n->mtu = outward_mtu();
+		n->ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
 		n->used = mem_new_array(uint64_t, n->plan.slots / WORD_BITS + 1);
 		rand_bytes(&n->next, sizeof(n->next));
 		n->next %= n->plan.slots;

@@ -3,7 +3,8 @@
  *
  * A sandbox reaches the outside through the host's addresses, and nothing else: not the host, not
  * another sandbox, not what is only meant for the host (link-local and metadata addresses, bridges
- * of other containers).  Nor is it reached by anyone: its ports are opened from within its namespace.
+ * of other containers).  Nor is it reached by anyone: its ports are opened from within its
+ * namespace.
  */
 #include "box/netslot_rules.h"
 

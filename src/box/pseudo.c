@@ -127,12 +127,36 @@ static int hide_below(const char *top, struct err *e)
 	return 0;
 }
 
+/* Root inside does not own its network namespace: what it may do there is for everybody.  Through
+ * this /proc, which is new: in the host's the kernel would search among all namespaces. */
+static int open_network(struct err *e)
+{
+	static const struct {
+		const char *path, *value;
+	} table[] = {
+		{"proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+		{"proc/sys/net/ipv4/ping_group_range", "0 2147483647"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		osb_cleanup(fd_closep) int fd = open(table[i].path, O_WRONLY | O_CLOEXEC);
+
+		if (fd < 0 && errno == ENOENT)
+			continue; /* a kernel that knows no such setting */
+		if (fd < 0 || write(fd, table[i].value, strlen(table[i].value)) < 0)
+			return err_set(e, -errno, "write /%s: %m", table[i].path);
+	}
+	return 0;
+}
+
 int rootfs_mount_proc(const struct setup *s, struct err *e)
 {
 	int r = mount_new("proc", NULL, 0, MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC, "proc",
 			  e);
 
 	(void)s;
+	if (r == 0)
+		r = open_network(e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(read_only); i++)
 		if (access(read_only[i], F_OK) == 0)
 			r = cover(read_only[i], read_only[i], e);

@@ -150,10 +150,9 @@ void netlink_set_up(struct netlink_batch *b, int index)
 	end(b, h);
 }
 
-void netlink_distrust(struct netlink_batch *b, int index)
+void netlink_check_sources(struct netlink_batch *b, int index)
 {
-	struct nlmsghdr *h = begin(b, "set a link's rules", RTM_NEWLINK, 0);
-	unsigned char no_address = IN6_ADDR_GEN_MODE_NONE;
+	struct nlmsghdr *h = begin(b, "check a link's sources", RTM_NEWLINK, 0);
 	struct rtattr *families, *family, *conf;
 
 	put_link(b, index, 0);
@@ -163,12 +162,21 @@ void netlink_distrust(struct netlink_batch *b, int index)
 	put_u32(b, IPV4_DEVCONF_RP_FILTER, 1);
 	unnest(b, conf);
 	unnest(b, family);
-	/* A kernel without IPv6 refuses the family, and needs no word of it. */
-	if (access("/proc/sys/net/ipv6", F_OK) == 0) {
-		family = nest(b, AF_INET6);
-		put(b, IFLA_INET6_ADDR_GEN_MODE, &no_address, sizeof(no_address));
-		unnest(b, family);
-	}
+	unnest(b, families);
+	end(b, h);
+}
+
+void netlink_no_ipv6(struct netlink_batch *b, int index)
+{
+	struct nlmsghdr *h = begin(b, "keep IPv6 off a link", RTM_NEWLINK, 0);
+	unsigned char no_address = IN6_ADDR_GEN_MODE_NONE;
+	struct rtattr *families, *family;
+
+	put_link(b, index, 0);
+	families = nest(b, IFLA_AF_SPEC);
+	family = nest(b, AF_INET6);
+	put(b, IFLA_INET6_ADDR_GEN_MODE, &no_address, sizeof(no_address));
+	unnest(b, family);
 	unnest(b, families);
 	end(b, h);
 }

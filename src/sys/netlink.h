@@ -41,8 +41,11 @@ void netlink_batch_init(struct netlink_batch *b);
 void netlink_add_veth(struct netlink_batch *b, const struct netlink_veth *v);
 void netlink_set_up(struct netlink_batch *b, int index);
 
-/* Sources are checked against the route back, and no IPv6 address comes up by itself. */
-void netlink_distrust(struct netlink_batch *b, int index);
+/* What comes in must be routed back the same way. */
+void netlink_check_sources(struct netlink_batch *b, int index);
+
+/* No address comes up by itself; before the link does.  Only for kernels with IPv6. */
+void netlink_no_ipv6(struct netlink_batch *b, int index);
 void netlink_add_address(struct netlink_batch *b, int index, uint32_t address);
 
 /* `gateway` 0: the destination is on the link itself; else it need not be in any prefix of ours. */

@@ -78,6 +78,15 @@ static void make_tag(const char *state_dir, char ret[9])
 		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
+/* An empty directory can be removed, and is made again where it is opened. */
+static bool no_boxes(const char *state_dir)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/boxes", state_dir);
+	return rmdir(path) == 0 || errno == ENOENT;
+}
+
 /* While the host's own /etc is still in sight. */
 static int refresh_image(const char *state_dir, const struct resolv_conf *dns, struct err *e)
 {
@@ -89,6 +98,8 @@ static int refresh_image(const char *state_dir, const struct resolv_conf *dns, s
 		if (mkdir(path, 0700) < 0 && errno != EEXIST)
 			return err_set(e, -errno, "mkdir %s: %m", path);
 	}
+	if (no_boxes(state_dir))
+		host_image_prune(path);
 	return host_image_refresh(path, dns, e);
 }
 

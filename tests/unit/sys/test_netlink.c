@@ -86,7 +86,9 @@ static void a_pair_comes_with_its_address_and_routes(void **state)
 	assert_int_equal(if_nametoindex("in"), 64);
 
 	netlink_batch_init(&b);
-	netlink_distrust(&b, look_for("out").index);
+	netlink_check_sources(&b, look_for("out").index);
+	if (access("/proc/sys/net/ipv6", F_OK) == 0)
+		netlink_no_ipv6(&b, look_for("out").index);
 	netlink_set_up(&b, look_for("out").index);
 	netlink_add_route(&b, look_for("out").index, 0x0a580005, 32, 0);
 	if (netlink_run(netlink_fd, &b, &e) < 0)
