@@ -31,8 +31,9 @@ struct proxy {
 	struct relay *relay;
 	struct loop_timer *continue_timer;
 	void (*failed)(struct http_exchange *x, int code, const char *message);
-	bool answering;	 /* the head of the answer has been passed on */
-	bool reads_body; /* the request's body is asked for */
+	struct view location_prefix; /* in the exchange's arena */
+	bool answering;		     /* the head of the answer has been passed on */
+	bool reads_body;	     /* the request's body is asked for */
 	bool upgrades;
 };
 
@@ -121,17 +122,35 @@ static bool stays_here(const struct http1_head *h, struct view name)
 	return false;
 }
 
+/* "/x" means the upstream's own root; "//x" is another host, and left alone. */
+static struct view below_prefix(struct proxy *p, struct view location)
+{
+	char *moved;
+
+	if (!view_starts(location, VIEW("/")) || view_starts(location, VIEW("//")))
+		return location;
+	moved = arena_printf(http_arena(p->x), VIEW_FMT VIEW_FMT, VIEW_ARG(p->location_prefix),
+			     VIEW_ARG(location));
+	return moved ? view_of(moved) : location;
+}
+
 static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
 {
 	for (size_t i = 0; i < h->headers_n; i++) {
 		const struct http1_header *f = &h->headers[i];
+		bool prefixed = p->location_prefix.len > 0;
 		const char *name;
 
 		/* The server dates its answers itself. */
-		if (stays_here(h, f->name) || view_iis(f->name, "Date"))
+		if (stays_here(h, f->name) || view_iis(f->name, "Date") ||
+		    (prefixed && view_iis(f->name, "Server")))
 			continue;
 		name = arena_str(http_arena(p->x), f->name);
-		if (name)
+		if (!name)
+			continue;
+		if (prefixed && view_iis(f->name, "Location"))
+			http_reply_header(p->x, name, below_prefix(p, f->value));
+		else
 			http_reply_header(p->x, name, f->value);
 	}
 }
@@ -297,6 +316,8 @@ void http_proxy(struct loop *l, struct http_proxies *all, struct http_exchange *
 	list_push_back(&all->members, &p->link);
 
 	headers = request_headers(p, o, &headers_n);
+	if (arena_view(http_arena(x), o->location_prefix, &p->location_prefix) < 0)
+		headers = NULL;
 	r = headers ? http_call_new(l, &o->target, &call_events, p, &p->call, &e)
 		    : err_set(&e, -E2BIG, "the request's headers are too large");
 	if (r < 0) {

@@ -33,6 +33,10 @@ struct http_proxy_options {
 		*drop_headers; /* further request headers to drop, NULL-terminated; or NULL */
 	const struct http1_header *add_headers; /* added last */
 	size_t add_headers_n;
+	/* Where the client sees the upstream's "/": an answer's "Location: /x" gets it in front, so
+	 * that redirects stay below it, and the upstream's Server header is dropped.  Empty:
+	 * neither. */
+	struct view location_prefix;
 	/* Answers when the upstream cannot be reached or breaks before its head (e.g. a 502). */
 	void (*failed)(struct http_exchange *x, int code, const char *message);
 };

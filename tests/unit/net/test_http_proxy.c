@@ -23,6 +23,7 @@ struct bench {
 	struct buf got_client, got_upstream;
 	bool client_ended, upstream_ended;
 	const char *wait_client, *wait_upstream;
+	const char *location_prefix;
 	size_t want_client, want_upstream, sent;
 	int failures;
 };
@@ -44,6 +45,7 @@ static void handle(struct http_exchange *x, void *arg)
 		.drop_headers = drop,
 		.add_headers = add,
 		.add_headers_n = 1,
+		.location_prefix = view_of(b->location_prefix),
 		.failed = on_failed,
 	};
 
@@ -214,6 +216,39 @@ static void answers_of_every_framing_arrive(void **state)
 		buf_clear(&b.got_upstream);
 		peer_say(b.client, "GET / HTTP/1.1\r\nHost: next\r\n\r\n");
 		await_upstream(&b, "Host: next\r\n");
+		close_bench(&b);
+	}
+}
+
+static void redirects_stay_below_the_prefix(void **state)
+{
+	static const struct {
+		const char *prefix, *location, *expected;
+	} cases[] = {
+		{"/v1/b/proxy/80", "/login?to=/", "Location: /v1/b/proxy/80/login?to=/\r\n"},
+		{"/v1/b/proxy/80", "/", "Location: /v1/b/proxy/80/\r\n"},
+		{"/v1/b/proxy/80", "next", "Location: next\r\n"},
+		{"/v1/b/proxy/80", "//other/x", "Location: //other/x\r\n"},
+		{"/v1/b/proxy/80", "http://h/x", "Location: http://h/x\r\n"},
+		{NULL, "/login", "Location: /login\r\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char answer[256];
+		struct bench b;
+
+		open_bench(&b, true);
+		b.location_prefix = cases[i].prefix;
+		peer_say(b.client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+		await_upstream(&b, "\r\n\r\n");
+		snprintf(answer, sizeof(answer),
+			 "HTTP/1.1 302 Found\r\nServer: theirs\r\nlocation: %s\r\n"
+			 "Content-Length: 3\r\n\r\nend",
+			 cases[i].location);
+		peer_say(b.upstream, answer);
+		await_client(&b, "\r\n\r\nend");
+		assert_true(holds(&b.got_client, cases[i].expected + 1)); /* its name as it came */
+		assert_int_equal(holds(&b.got_client, "Server: theirs"), !cases[i].prefix);
 		close_bench(&b);
 	}
 }
@@ -452,6 +487,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forwards_what_is_not_for_the_hop_alone),
 		cmocka_unit_test(answers_of_every_framing_arrive),
+		cmocka_unit_test(redirects_stay_below_the_prefix),
 		cmocka_unit_test(request_bodies_arrive_sized_and_chunked),
 		cmocka_unit_test(an_answer_that_breaks_off_is_broken_off),
 		cmocka_unit_test(an_upstream_without_an_answer_is_a_bad_gateway),
