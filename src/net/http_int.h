@@ -121,14 +121,21 @@ struct http_exchange {
 void http_conn_new(struct http_server *s, int fd, bool refuse);
 void http_conn_close(struct http_conn *c);     /* cuts; tells `gone` */
 void http_conn_expired(struct http_conn *c);   /* its deadline has passed */
-void http_conn_run(struct http_conn *c);       /* works on input that is left over */
+void http_conn_run(struct http_conn *c);       /* works on input that is left over (http_input.c) */
 void http_conn_update(struct http_conn *c);    /* what to wait for, and how long */
 void http_conn_settle(struct http_conn *c);    /* after an exchange or its output moved on */
 void http_conn_kick(struct http_conn *c);      /* http_conn_run() soon, from an empty stack */
 void http_conn_detach(struct http_conn *c);    /* gives up the fd without closing it */
 void http_conn_enter(struct http_conn *c);     /* keeps the memory until http_conn_leave() */
 bool http_conn_leave(struct http_conn *c);     /* false: it is gone */
-void http_conn_want_body(struct http_conn *c); /* the handler asked for the body */
+void http_conn_want_body(struct http_conn *c); /* the handler asked for the body (http_input.c) */
+
+void http_conn_tell_gone(struct http_conn *c); /* the handler learns that its client has gone */
+void http_conn_restart_patience(struct http_conn *c);
+
+/* http_input.c */
+void http_input_work(struct http_conn *c, struct view input);
+void http_input_refuse(struct http_conn *c, int status, const char *message);
 
 /* http_out.c */
 void http_out_write(struct http_conn *c, const struct iovec *iov, size_t n);
