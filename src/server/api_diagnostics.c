@@ -113,6 +113,9 @@ struct scope {
 	bool lifecycle;
 };
 
+#define LOG_SCOPES   "container, all"
+#define EVENT_SCOPES "runtime, lifecycle, all"
+
 struct report {
 	const char *id, *kind;
 	const struct scope *scope;
@@ -126,16 +129,11 @@ static const struct scope event_scopes[] = {
 
 /* NULL: then 400 was answered. */
 static const struct scope *find_scope(struct http_exchange *x, const struct scope *scopes,
-				      struct view name)
+				      const char *known, struct view name)
 {
-	char known[64] = "";
-
-	for (size_t i = 0; scopes[i].name; i++) {
+	for (size_t i = 0; scopes[i].name; i++)
 		if (view_is(name, scopes[i].name))
 			return &scopes[i];
-		strcat(known, i > 0 ? ", " : "");
-		strcat(known, scopes[i].name);
-	}
 	http_reply_error(x, 400, "DIAGNOSTICS_SCOPE_UNSUPPORTED",
 			 "there is no scope '%.*s' here; supported: %s",
 			 (int)MIN(name.len, (size_t)60), name.p, known);
@@ -176,7 +174,7 @@ static void logs(struct http_exchange *x, void *app)
 	b = exchange_sandbox(x, app);
 	if (!b)
 		return;
-	if (q.has_scope && !(report.scope = find_scope(x, log_scopes, q.scope)))
+	if (q.has_scope && !(report.scope = find_scope(x, log_scopes, LOG_SCOPES, q.scope)))
 		return;
 	if (q.tail == 0)
 		q.tail = q.has_scope ? TAIL_MAX : 100;
@@ -211,7 +209,7 @@ static void events(struct http_exchange *x, void *arg)
 	b = exchange_sandbox(x, app);
 	if (!b)
 		return;
-	if (q.has_scope && !(report.scope = find_scope(x, event_scopes, q.scope)))
+	if (q.has_scope && !(report.scope = find_scope(x, event_scopes, EVENT_SCOPES, q.scope)))
 		return;
 	if (q.events == 0)
 		q.events = q.has_scope ? EVENTS_MAX : 50;
