@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "box/cgroup_int.h"
+#include "sys/clone.h"
 
 #define CPU_PERIOD_US  100000
 #define FREEZE_WAIT_US 5000000
@@ -85,6 +86,12 @@ int cgroup_open(struct cgroups *c, const char *name, struct cgroup **ret, struct
 	}
 	*ret = g;
 	return 0;
+}
+
+void cgroup_settle(struct cgroup *g)
+{
+	for (int i = 0; i < PARTS_; i++)
+		g->fd[i] = clone_hide_fd(g->fd[i]);
 }
 
 void cgroup_free(struct cgroup *g)
@@ -308,6 +315,7 @@ int cgroup_oom_fd(struct cgroup *g)
 			g->oom_fd = openat(g->fd[0], "memory.events", O_RDONLY | O_CLOEXEC);
 		else
 			g->oom_fd = oom_eventfd(g);
+		g->oom_fd = clone_hide_fd(g->oom_fd);
 	}
 	return g->oom_fd;
 }

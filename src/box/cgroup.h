@@ -47,7 +47,11 @@ osb_must_check int cgroup_create(struct cgroups *c, const char *name, struct cgr
 				 struct err *e);
 osb_must_check int cgroup_open(struct cgroups *c, const char *name, struct cgroup **ret,
 			       struct err *e); /* an existing one */
-void cgroup_free(struct cgroup *g);	       /* accepts NULL; the directories stay */
+
+/* Once its process runs: moves the descriptors out of the way of the next clone. */
+void cgroup_settle(struct cgroup *g);
+
+void cgroup_free(struct cgroup *g); /* accepts NULL; the directories stay */
 
 /* In the child: moves the calling process in.  Async-signal-safe: only writes. */
 osb_must_check int cgroup_join(const struct cgroup *g, struct err *e);

@@ -188,21 +188,32 @@ static int connect_outside(struct netslots *n, uint32_t slot, struct err *e)
 	return netlink_run(n->netlink_fd, &b, e);
 }
 
-int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns, struct err *e)
+static int make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns, struct err *e)
 {
 	osb_cleanup(fd_closep) int netns = -1;
 	uint32_t slot = NETSLOT_NONE;
-	int r = make_inside(n, nat && n->nat, &slot, &netns, e);
+	int r = make_inside(n, nat, &slot, &netns, e);
 
 	if (r == 0 && slot != NETSLOT_NONE)
 		r = connect_outside(n, slot, e);
 	if (r < 0) {
 		netslot_release(n, slot);
-		return err_ctx(e, "network");
+		return r;
 	}
 	*ret_slot = slot;
 	*ret_netns = take_fd(netns);
 	return 0;
+}
+
+int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns, struct err *e)
+{
+	int r = make(n, nat && n->nat, ret_slot, ret_netns, e);
+
+	/* A route to that address is there already: another server on this host shares the subnet.
+	 */
+	for (unsigned i = 0; r == -EEXIST && i < BUSY_MAX; i++)
+		r = make(n, nat && n->nat, ret_slot, ret_netns, e);
+	return r < 0 ? err_ctx(e, "network") : 0;
 }
 
 void netslot_release(struct netslots *n, uint32_t slot)

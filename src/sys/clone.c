@@ -15,12 +15,23 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+
+int clone_hide_fd(int fd)
+{
+	int hidden = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CLONE_FDS_SEEN);
+
+	if (hidden < 0)
+		return fd;
+	fd_close(fd);
+	return hidden;
+}
 
 int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
 	int pidfd = -1;
 	struct clone_args args = {
-		.flags = namespaces | CLONE_PIDFD,
+		.flags = namespaces | CLONE_PIDFD | CLONE_FILES | CLONE_VFORK,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -33,6 +44,9 @@ int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_p
 	pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return err_set(e, -errno, "clone3: %m");
+	/* Shared until here, so that only the low ones are copied; we sleep meanwhile. */
+	if (pid == 0 && syscall(SYS_close_range, CLONE_FDS_SEEN, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+		_exit(127);
 	*ret_pid = (pid_t)pid;
 	*ret_pidfd = pidfd;
 	return 0;

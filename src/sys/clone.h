@@ -11,8 +11,15 @@
 
 struct err;
 
+/* The child sees our descriptors below this one only: copying all of them would make every clone
+ * slower the more sandboxes there are.  What is kept for long is moved above. */
+#define CLONE_FDS_SEEN 256
+
+/* Moves a descriptor (owned) above; where there is no room, it stays.  Accepts -1. */
+osb_must_check int clone_hide_fd(int fd);
+
 /* clone3 with a pidfd; `cgroup_fd` >= 0 starts it in that v2 cgroup.  *ret_pid is 0 in the child.
- */
+ * In the parent it returns when the child has executed another program or ended. */
 osb_must_check int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_pidfd,
 				 struct err *e);
 

@@ -57,28 +57,19 @@ static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, s
 
 int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e)
 {
-	struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
-	int ends[2], r;
-	pid_t pid;
+	/* Descriptors are shared, not copied: there may be many of them. */
+	struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_FILES, .exit_signal = SIGCHLD};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	int r;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(e, -errno, "pipe: %m");
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0) {
-		char c;
-
-		close(ends[1]);
-		_exit(read(ends[0], &c, 1) < 0);
-	}
-	if (pid < 0) {
-		r = err_set(e, -errno, "clone a user namespace: %m");
-	} else {
-		r = map_and_open(pid, base, count, ret_fd, e);
-	}
-	close(ends[0]);
-	close(ends[1]);
-	if (pid > 0)
-		(void)waitpid(pid, NULL, __WALL); /* it ends when the pipe does */
+	if (pid == 0)
+		for (;;)
+			pause();
+	if (pid < 0)
+		return err_set(e, -errno, "clone a user namespace: %m");
+	r = map_and_open(pid, base, count, ret_fd, e);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, __WALL);
 	return r;
 }
 

@@ -107,9 +107,11 @@ static void out_of_memory(void *arg, int fd, unsigned events)
 
 int box_watch(struct box *b, struct err *e)
 {
-	int oom = cgroup_oom_fd(b->cgroup);
-	int r;
+	int oom, r;
 
+	b->pidfd = clone_hide_fd(b->pidfd);
+	cgroup_settle(b->cgroup);
+	oom = cgroup_oom_fd(b->cgroup);
 	r = loop_fd_new(b->warden->loop, b->pidfd, exited, b, &b->exit_watch, e);
 	if (r < 0)
 		return r;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,19 @@
 #include "warden/small_root.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
+
+#define FDS_WANTED (1 << 18)
+
+/* Several descriptors per sandbox. */
+static void allow_descriptors(void)
+{
+	struct rlimit l = {FDS_WANTED, FDS_WANTED};
+
+	if (setrlimit(RLIMIT_NOFILE, &l) == 0 || getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
 
 static int open_dir(const char *path, mode_t mode, int *ret, struct err *e)
 {
@@ -206,6 +220,7 @@ int main(int argc, char **argv)
 	log_set_level(o.log_level);
 	(void)umask(022);
 	protect_from_tracing();
+	allow_descriptors();
 	w.supervisor_fd = o.supervisor_fd;
 	w.server_gid = o.server_gid;
 	w.state_dir = o.state_dir;

@@ -22,6 +22,7 @@
 #include "box/netslot.h"
 #include "box/setup.h"
 #include "net/loop.h"
+#include "sys/clone.h"
 #include "sys/proc.h"
 #include "sys/seqpacket.h"
 #include "sys/userns.h"
@@ -208,7 +209,7 @@ int seed_make(struct warden *w, const char *image, bool nat, struct box **ret, s
 		box_destroy(b);
 		return r;
 	}
-	b->start_fd = take_fd(m.start_fd);
+	b->start_fd = clone_hide_fd(take_fd(m.start_fd));
 	*ret = b;
 	return 0;
 }
