@@ -109,6 +109,9 @@ static child_code int child_fds(struct child *c)
 	return 0;
 }
 
+/* The kernel's struct sigaction in words: SIG_DFL, no flags, no restorer, an empty mask. */
+static const unsigned long default_action[4];
+
 /* Ignored signals would stay ignored after exec, and a handler must never run on our memory. */
 static child_code void child_signals(void)
 {
@@ -124,6 +127,10 @@ static child_code void child_signals(void)
 		action.sa_handler = SIG_DFL;
 		(void)sigaction(sig, &action, NULL);
 	}
+	/* The C library keeps 32 and 33 to itself, yet posix_spawn(3) leaves them ignored. */
+	for (int sig = 32; sig <= 33; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, default_action, NULL,
+			      sizeof(default_action[3]));
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
