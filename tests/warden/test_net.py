@@ -243,3 +243,33 @@ def test_a_taken_subnet_is_not_taken_over(make_warden):
 def test_no_network_is_said(make_warden):
     w = make_warden(subnet=None, seeds=0)
     assert not w.can & CAN_NAT and "loopback" in w.missing
+
+
+# A host of its own, with forwarding rules as Docker leaves them.
+BESIDE_DOCKER = """
+ip link set lo up
+nft -f - <<'END'
+table ip filter {
+	chain DOCKER-USER {
+	}
+	chain FORWARD {
+		type filter hook forward priority filter; policy drop;
+		jump DOCKER-USER
+	}
+}
+END
+exec "$@"
+"""
+
+
+def test_docker_lets_sandboxes_pass_while_they_are_there(make_warden):
+    w = make_warden(seeds=0, wrap=["unshare", "-n", "sh", "-c", BESIDE_DOCKER, "sh"])
+
+    def chain():
+        enter = ["nsenter", "-t", str(w.process.pid), "-n"]
+        return subprocess.run([*enter, "nft", "list", "chain", "ip", "filter", "DOCKER-USER"],
+                              capture_output=True, text=True, check=True).stdout
+
+    for direction in ("iifname", "oifname"):
+        assert f'{direction} "ob{w.tag}*"' in chain()
+    assert "eth0" in w.create().run("ip -o link")

@@ -82,17 +82,17 @@ class Box:
 
 class Warden:
     def __init__(self, program, daemon, state=None, seeds=2, subnet="10.213.0.0/16",
-                 log=None):
+                 wrap=()):
         self.made_state = state is None
         self.state = pathlib.Path(state or tempfile.mkdtemp(prefix="osb-warden."))
         status = self.state.stat()
         self.tag = hashlib.sha256(f"{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:8]
         self.serial = 0
         self.events = []
-        self.log = log or open(self.state / "warden.log", "ab")
+        self.log = open(self.state / "warden.log", "ab")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.supervisor = ours
-        arguments = [program, "--state-dir", str(self.state), "--execd", str(daemon),
+        arguments = [*wrap, program, "--state-dir", str(self.state), "--execd", str(daemon),
                      "--supervisor-fd", str(theirs.fileno()), "--seeds", str(seeds)]
         arguments += ["--subnet", subnet] if subnet else ["--no-network"]
         self.process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()],
