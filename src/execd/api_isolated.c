@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "codec/events.h"
-#include "codec/json.h"
 #include "codec/json_writer.h"
 #include "codec/rfc3339.h"
 #include "codec/url.h"
@@ -23,6 +22,7 @@
 #include "execd/options.h"
 #include "execd/process.h"
 #include "execd/routes.h"
+#include "execd/run_request.h"
 #include "execd/run_stream.h"
 #include "execd/shell.h"
 #include "net/event_stream.h"
@@ -31,8 +31,6 @@
 #define CREATE_BODY_MAX ((size_t)1 << 20)
 #define RUN_BODY_MAX	(2 * SHELL_COMMAND_MAX)
 #define ANSWER_MAX	((size_t)4 << 20)
-#define TIMEOUT_MAX_S	((int64_t)366 * 24 * 3600)
-#define RUN_ENVS_MAX	1024
 
 struct isolated_session *api_isolated_session(struct app *app, struct http_exchange *x)
 {
@@ -232,53 +230,6 @@ static void session_delete(struct http_exchange *x, void *arg)
 
 /* ---- runs ---- */
 
-struct run_request {
-	struct view code;
-	struct strv envs;
-	int64_t timeout_s;
-	bool background;
-};
-
-static int parse_envs(const struct json *envs, struct strv *ret, struct err *e)
-{
-	const struct json *value;
-	struct view name, text;
-	void *it = NULL;
-
-	if (json_len(envs) > RUN_ENVS_MAX)
-		return err_set(e, -EINVAL, "'envs' has too many members");
-	while (json_next(envs, &it, &name, &value)) {
-		if (!shell_script_is_name(name))
-			return err_set(e, -EINVAL, "'" VIEW_FMT "' in 'envs' is no variable's name",
-				       VIEW_ARG(view_first(name, 64)));
-		if (!json_str(value, &text) || view_has(text, '\0'))
-			return err_set(e, -EINVAL, "'envs' must map names to strings without NULs");
-		strv_env_set(ret, name, text);
-	}
-	return 0;
-}
-
-static int parse_run(const struct json *v, struct run_request *ret, struct err *e)
-{
-	const struct json *envs = NULL;
-	int r;
-
-	if (json_kind(v) != JSON_OBJECT)
-		return err_set(e, -EINVAL, "the body must be a JSON object");
-	r = json_field_string(v, "code", &ret->code, e);
-	if (r < 0)
-		return r;
-	if (ret->code.len == 0)
-		return err_set(e, -EINVAL, "'code' is required and must not be empty");
-	if (view_has(ret->code, '\0') || ret->code.len > SHELL_COMMAND_MAX)
-		return err_set(e, -EINVAL, "'code' is too long or holds NUL bytes");
-	if (json_field_int(v, "timeout_seconds", 0, TIMEOUT_MAX_S, &ret->timeout_s, e) < 0 ||
-	    json_field_bool(v, "background", &ret->background, e) < 0 ||
-	    json_field_object(v, "envs", &envs, e) < 0)
-		return e->code;
-	return envs ? parse_envs(envs, &ret->envs, e) : 0;
-}
-
 /* {"type":"error","text":...,"timestamp":...,"error":{...}} */
 static int put_error(struct buf *out, const char *name, const char *value, const char *text)
 {
@@ -330,7 +281,7 @@ static void run_ended(void *arg)
 }
 
 static void run_foreground(struct app *app, struct http_exchange *x, struct isolated_session *s,
-			   const struct run_request *req)
+			   const struct isolated_run_request *req)
 {
 	struct run_stream_style style = {.finish = finish, .ended = run_ended, .arg = s};
 	struct shell_job job = {.command = req->code,
@@ -346,7 +297,7 @@ static void run_foreground(struct app *app, struct http_exchange *x, struct isol
 }
 
 static void run_background(struct http_exchange *x, struct isolated_session *s,
-			   const struct run_request *req)
+			   const struct isolated_run_request *req)
 {
 	osb_cleanup(buf_done) struct buf out = BUF_INIT(ANSWER_MAX);
 	struct shell_job job = {.command = req->code, .envs = &req->envs};
@@ -373,14 +324,13 @@ static void run_background(struct http_exchange *x, struct isolated_session *s,
 
 static void run_with_body(struct http_exchange *x, struct view body, void *arg)
 {
-	osb_cleanup(json_freep) struct json *v = NULL;
+	osb_cleanup(isolated_run_request_done) struct isolated_run_request req = {0};
 	struct isolated_session *s = api_isolated_session(arg, x);
-	struct run_request req = {0};
 	struct err e = ERR_NONE;
 
 	if (!s)
 		return;
-	if (json_parse(body, JSON_FIRST_VALUE, &v, &e) < 0 || parse_run(v, &req, &e) < 0)
+	if (isolated_run_request_decode(body, &req, &e) < 0)
 		reply_bad_request(x, CODE_INVALID_REQUEST, &e);
 	else if (s->committing)
 		http_reply_error(x, 409, CODE_RUNTIME, "the session is being committed");
@@ -388,7 +338,6 @@ static void run_with_body(struct http_exchange *x, struct view body, void *arg)
 		run_background(x, s, &req);
 	else
 		run_foreground(arg, x, s, &req);
-	strv_done(&req.envs);
 }
 
 static void session_run(struct http_exchange *x, void *app)

@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "codec/json.h"
 #include "codec/json_writer.h"
 #include "codec/url.h"
 #include "execd/app.h"
@@ -18,39 +17,29 @@
 #include "execd/pty_ring.h"
 #include "execd/ptys.h"
 #include "execd/routes.h"
+#include "execd/run_request.h"
 #include "net/http_server.h"
 
 #define BODY_MAX ((size_t)256 * 1024)
 
 /* ---- POST /pty ---- */
 
-static int parse_create(struct app *app, struct arena *a, struct view body, const char **ret_cwd,
-			const char **ret_command, struct err *e)
+static int decode_create(struct app *app, struct arena *a, struct view body, const char **ret_cwd,
+			 const char **ret_command, struct err *e)
 {
-	osb_cleanup(json_freep) struct json *v = NULL;
-	struct view cwd = VIEW_NONE, command = VIEW_NONE;
-	int r;
+	osb_cleanup(shell_request_done) struct shell_request req;
+	int r = shell_request_decode(body, &req, e);
 
-	if (view_trim(body).len == 0)
-		return 0;
-	r = json_parse(body, JSON_FIRST_VALUE, &v, e);
 	if (r < 0)
 		return r;
-	if (json_kind(v) != JSON_OBJECT)
-		return err_set(e, -EINVAL, "the body must be a JSON object");
-	r = json_field_string(v, "cwd", &cwd, e);
-	if (r >= 0)
-		r = json_field_string(v, "command", &command, e);
-	if (r < 0)
-		return r;
-	if (view_has(command, '\0'))
-		return err_set(e, -EINVAL, "'command' must not hold NUL bytes");
-	*ret_command = arena_str(a, command);
-	if (!*ret_command)
-		return err_set(e, -E2BIG, "'command' is too long");
-	if (cwd.len == 0)
+	if (req.command.p) {
+		*ret_command = arena_str(a, req.command);
+		if (!*ret_command)
+			return err_set(e, -E2BIG, "'command' is too long");
+	}
+	if (req.cwd.len == 0)
 		return 0;
-	r = paths_resolve(app, a, cwd, /* env= */ NULL, ret_cwd, e);
+	r = paths_resolve(app, a, req.cwd, /* env= */ NULL, ret_cwd, e);
 	return r < 0 ? err_ctx(e, "cwd") : 0;
 }
 
@@ -70,7 +59,7 @@ static void create_with_body(struct http_exchange *x, struct view body, void *ar
 	const char *cwd = NULL, *command = NULL;
 	struct pty *p;
 
-	if (parse_create(app, http_arena(x), body, &cwd, &command, &e) < 0) {
+	if (decode_create(app, http_arena(x), body, &cwd, &command, &e) < 0) {
 		reply_bad_request(x, CODE_INVALID_REQUEST, &e);
 		return;
 	}

@@ -11,13 +11,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "codec/events.h"
-#include "codec/json.h"
 #include "codec/json_writer.h"
 #include "execd/app.h"
 #include "execd/errors.h"
 #include "execd/paths.h"
 #include "execd/process.h"
 #include "execd/routes.h"
+#include "execd/run_request.h"
 #include "execd/run_stream.h"
 #include "execd/sessions.h"
 #include "execd/shell.h"
@@ -26,35 +26,6 @@
 
 #define CREATE_BODY_MAX ((size_t)64 << 10)
 #define RUN_BODY_MAX	(2 * SHELL_COMMAND_MAX)
-#define TIMEOUT_MAX_MS	((int64_t)366 * 24 * 3600 * 1000)
-#define TIMEOUT_DEFAULT ((int64_t)24 * 3600 * 1000)
-
-struct run_request {
-	struct view command;
-	const char *cwd;
-	int64_t timeout_ms;
-};
-
-static int parse_create(struct app *app, struct arena *a, struct view body, const char **ret_cwd,
-			struct err *e)
-{
-	osb_cleanup(json_freep) struct json *v = NULL;
-	struct view cwd = VIEW_NONE;
-	int r;
-
-	*ret_cwd = NULL;
-	if (view_trim(body).len > 0) {
-		r = json_parse(body, JSON_FIRST_VALUE, &v, e);
-		if (r == 0)
-			r = json_field_string(v, "cwd", &cwd, e);
-		if (r < 0)
-			return r;
-	}
-	if (cwd.len == 0)
-		return 0;
-	r = paths_resolve(app, a, cwd, /* env= */ NULL, ret_cwd, e);
-	return r < 0 ? err_ctx(e, "cwd") : r;
-}
 
 static void reply_created(struct http_exchange *x, const char *id)
 {
@@ -71,12 +42,17 @@ static void reply_created(struct http_exchange *x, const char *id)
 
 static void create_with_body(struct http_exchange *x, struct view body, void *arg)
 {
+	osb_cleanup(shell_request_done) struct shell_request req;
 	struct app *app = arg;
 	struct err e = ERR_NONE;
-	const char *cwd, *id;
+	const char *cwd = NULL, *id;
 	int r;
 
-	if (parse_create(app, http_arena(x), body, &cwd, &e) < 0) {
+	r = shell_request_decode(body, &req, &e);
+	if (r == 0 && req.cwd.len &&
+	    paths_resolve(app, http_arena(x), req.cwd, /* env= */ NULL, &cwd, &e) < 0)
+		r = err_ctx(&e, "cwd");
+	if (r < 0) {
 		reply_bad_request(x, CODE_INVALID_REQUEST, &e);
 		return;
 	}
@@ -98,38 +74,6 @@ static void create_with_body(struct http_exchange *x, struct view body, void *ar
 static void session_create(struct http_exchange *x, void *app)
 {
 	http_body_collect(x, CREATE_BODY_MAX, create_with_body, app);
-}
-
-static int parse_run(struct app *app, struct arena *a, const struct json *v,
-		     struct run_request *ret, struct err *e)
-{
-	struct view cwd = VIEW_NONE;
-	int r;
-
-	*ret = (struct run_request){0};
-	if (json_kind(v) != JSON_OBJECT)
-		return err_set(e, -EINVAL, "the body must be a JSON object");
-	r = json_field_string(v, "command", &ret->command, e);
-	if (r < 0)
-		return r;
-	if (ret->command.len == 0)
-		return err_set(e, -EINVAL, "'command' is required and must not be empty");
-	if (view_has(ret->command, '\0'))
-		return err_set(e, -EINVAL, "'command' must not hold NUL bytes");
-	if (ret->command.len > SHELL_COMMAND_MAX)
-		return err_set(e, -EINVAL, "'command' must not be longer than %zu bytes",
-			       SHELL_COMMAND_MAX);
-	r = json_field_int(v, "timeout", 0, TIMEOUT_MAX_MS, &ret->timeout_ms, e);
-	if (r == 0 || ret->timeout_ms == 0)
-		ret->timeout_ms = TIMEOUT_DEFAULT;
-	if (r >= 0)
-		r = json_field_string(v, "cwd", &cwd, e);
-	if (r < 0 || cwd.len == 0)
-		return r < 0 ? r : 0;
-	r = paths_resolve(app, a, cwd, /* env= */ NULL, &ret->cwd, e);
-	if (r == 0)
-		r = paths_check_dir(ret->cwd, e);
-	return r < 0 ? err_ctx(e, "cwd") : 0;
 }
 
 /* How a run ended, as the text of a traceback. */
@@ -170,18 +114,32 @@ static int finish(struct buf *out, const struct shell_end *end)
 			    clock_wall_ms());
 }
 
+/* The run's directory must exist; it sticks for later runs. */
+static int resolve_cwd(struct app *app, struct arena *a, struct view cwd, const char **ret,
+		       struct err *e)
+{
+	int r;
+
+	if (cwd.len == 0)
+		return 0;
+	r = paths_resolve(app, a, cwd, /* env= */ NULL, ret, e);
+	if (r == 0)
+		r = paths_check_dir(*ret, e);
+	return r < 0 ? err_ctx(e, "cwd") : 0;
+}
+
 static void run_with_body(struct http_exchange *x, struct view body, void *arg)
 {
-	osb_cleanup(json_freep) struct json *v = NULL;
+	osb_cleanup(session_run_request_done) struct session_run_request req;
+	const char *cwd = NULL;
 	struct app *app = arg;
 	struct view id = route_param(x, "sessionId");
 	struct run_stream_style style = {.event_flags = EVENT_STREAM_PINGS, .finish = finish};
-	struct run_request req;
 	struct err e = ERR_NONE;
 	struct shell *shell;
 
-	if (json_parse(body, JSON_FIRST_VALUE, &v, &e) < 0 ||
-	    parse_run(app, http_arena(x), v, &req, &e) < 0) {
+	if (session_run_request_decode(body, &req, &e) < 0 ||
+	    resolve_cwd(app, http_arena(x), req.cwd, &cwd, &e) < 0) {
 		reply_bad_request(x, CODE_INVALID_REQUEST, &e);
 		return;
 	}
@@ -193,7 +151,7 @@ static void run_with_body(struct http_exchange *x, struct view body, void *arg)
 	}
 	if (run_stream_start(app, x, shell,
 			     &(struct shell_job){.command = req.command,
-						 .cwd = req.cwd,
+						 .cwd = cwd,
 						 .timeout_ms = (uint64_t)req.timeout_ms},
 			     &style, &e) < 0)
 		reply_runtime_error(x, &e);
