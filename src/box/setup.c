@@ -176,7 +176,7 @@ int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd, struct er
 		return r;
 	if (pid == 0)
 		child(s, report_w);
-	report_w = fd_close(report_w);
+	fd_closep(&report_w);
 	r = await_exec(report_r, e);
 	if (r < 0) {
 		clone_kill_and_reap(pidfd);
