@@ -14,6 +14,7 @@
 #include "execd/metrics.h"
 
 struct commands;
+struct entry_log;
 struct http_proxies;
 struct http_server;
 struct isolated;
@@ -28,6 +29,7 @@ struct app {
 	struct http_server *server;
 	const struct options *options;
 	struct reaper *reaper;
+	struct entry_log *entry_log; /* NULL: none was given */
 	struct strv env;      /* what started programs inherit: ours without execd's own settings */
 	struct rlimit nofile; /* open files that started programs may have */
 	const char *home;     /* of the daemon's user, for "~" */

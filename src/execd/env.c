@@ -50,6 +50,23 @@ char *env_home(const struct strv *env)
 	return ret;
 }
 
+/* The superuser has one name everywhere: no file needs to be read for it. */
+static char *user_name(void)
+{
+	struct users *users;
+	struct view known;
+	char *ret;
+
+	if (geteuid() == 0)
+		return mem_strdup("root");
+	users = users_load();
+	known = users_name(users, geteuid());
+	ret = known.len > 0 ? mem_strndup(known.p, known.len)
+			    : mem_printf("%u", (unsigned)geteuid());
+	users_free(users);
+	return ret;
+}
+
 static const char *lookup(void *arg, struct view name)
 {
 	return strv_env_get(arg, name);
@@ -96,7 +113,7 @@ static void add_file(const char *path, struct strv *env)
 	arena_done(&arena);
 }
 
-static int add_object(const struct json *envs, struct strv *env, struct err *e)
+int env_add_object(const struct json *envs, struct strv *env, struct err *e)
 {
 	const struct json *member;
 	struct view name, value;
@@ -127,7 +144,31 @@ int env_for_command(struct app *app, const struct json *envs, struct strv *ret, 
 	strv_copy(ret, strv_args(&app->env));
 	if (app->options->envs_file)
 		add_file(app->options->envs_file, ret);
-	return envs ? add_object(envs, ret, e) : 0;
+	return envs ? env_add_object(envs, ret, e) : 0;
+}
+
+void env_add_defaults(struct strv *env)
+{
+	static const struct {
+		struct view name;
+		const char *value; /* NULL: by the user */
+	} defaults[] = {
+		{VIEW("PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		{VIEW("LANG"), "C.UTF-8"},
+		{VIEW("HOME"), NULL},
+		{VIEW("USER"), NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
+		osb_cleanup(mem_freep) char *own = NULL;
+
+		if (strv_env_get(env, defaults[i].name))
+			continue;
+		if (!defaults[i].value)
+			own = view_is(defaults[i].name, "HOME") ? env_home(env) : user_name();
+		strv_env_set(env, defaults[i].name,
+			     view_of(defaults[i].value ? defaults[i].value : own));
+	}
 }
 
 bool env_is_plain(const struct app *app)

@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "execd/app.h"
-#include "execd/entrypoint.h"
+#include "execd/entry_log.h"
 #include "execd/env.h"
-#include "execd/listen.h"
+#include "execd/launch.h"
 #include "execd/options.h"
 #include "execd/parts.h"
 #include "execd/reaper.h"
@@ -40,7 +40,7 @@ static const int signals[] = {
 struct daemon {
 	struct app app;
 	struct options options;
-	struct entrypoint *entrypoint;
+	struct launch *launch;
 	struct loop_signal *signals[ARRAY_LEN(signals)];
 	int exit_code;
 	bool stopping;
@@ -69,13 +69,13 @@ static void on_signal(void *arg, int signum)
 {
 	struct daemon *d = arg;
 
-	if (d->entrypoint && !d->stopping)
-		entrypoint_signal(d->entrypoint, signum);
-	else if (signum == SIGTERM || signum == SIGINT)
+	if (!d->stopping && launch_signal(d->launch, signum))
+		return;
+	if (signum == SIGTERM || signum == SIGINT)
 		stop(d, EXIT_SUCCESS);
 }
 
-static void on_entrypoint_ended(void *arg, int code)
+static void on_ended(void *arg, int code)
 {
 	stop(arg, code);
 }
@@ -96,7 +96,7 @@ static int watch_signals(struct daemon *d, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		/* Without an entrypoint only the first two mean anything; the rest keeps its ways.
 		 */
-		if (!d->options.entrypoint && i >= 2)
+		if (!d->options.entrypoint && d->options.start_fd < 0 && i >= 2)
 			break;
 		if (loop_signal_new(d->app.loop, signals[i], on_signal, d, &d->signals[i], e) < 0)
 			return err_ctx(e, "signal %d", signals[i]);
@@ -127,14 +127,18 @@ static int start(struct daemon *d, struct err *e)
 	if (http_server_new(app->loop, &http_limits_default, routes_handle, app, &app->server, e) <
 	    0)
 		return err_ctx(e, "server");
-	return listen_all(app->server, &d->options, e);
+	if (d->options.log_fd >= 0 &&
+	    entry_log_new(app->loop, d->options.log_fd, d->options.log_max, &app->entry_log, e) < 0)
+		return e->code;
+	return launch_new(app, &d->options, on_ended, d, &d->launch, e);
 }
 
 static void finish(struct daemon *d)
 {
 	http_server_free(d->app.server);
 	parts_stop(&d->app);
-	entrypoint_free(d->entrypoint);
+	launch_free(d->launch);
+	entry_log_free(d->app.entry_log);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		loop_signal_free(d->signals[i]);
 	reaper_free(d->app.reaper);
@@ -168,15 +172,6 @@ static int serve(struct daemon *d)
 	if (start(d, &e) < 0) {
 		log_line(LOG_ERROR, "cannot start", LOG_S("err", e.msg));
 		return EXIT_FAILURE;
-	}
-	if (d->options.entrypoint) {
-		int code = EXIT_FAILURE;
-
-		if (entrypoint_start(&d->app, on_entrypoint_ended, d, &d->entrypoint, &code, &e) <
-		    0) {
-			log_line(LOG_ERROR, "entrypoint not started", LOG_S("err", e.msg));
-			return code;
-		}
 	}
 	loop_run(d->app.loop);
 	return d->exit_code;

@@ -12,9 +12,11 @@
 #include "base/num.h"
 #include "base/view.h"
 
-#define DEFAULT_PORT	 44772
-#define DEFAULT_GRACE_MS 200
-#define MAX_GRACE_MS	 (24ULL * 3600 * 1000)
+#define DEFAULT_PORT	  44772
+#define DEFAULT_GRACE_MS  200
+#define MAX_GRACE_MS	  (24ULL * 3600 * 1000)
+#define DEFAULT_LOG_BYTES (16 * 1024 * 1024)
+#define MIN_LOG_BYTES	  65536
 
 const char options_help[] =
 	"usage: execd [options] [-- program [argument...]]\n"
@@ -38,6 +40,11 @@ const char options_help[] =
 	"  --isolation-allowed-writable DIR\n"
 	"                        where sessions may write besides their workspace; may be\n"
 	"                        repeated (/workspace, /mnt, /media, /data)\n"
+	"  --start-fd N          wait on this socket for the start file\n"
+	"  --status-fd N         file that gets the program's exit status as JSON\n"
+	"  --log-fd N            file that gets the program's output, line by line\n"
+	"  --log-max BYTES       its largest size (16777216)\n"
+	"  --harden              programs may neither gain privileges nor make namespaces\n"
 	"  --init                reap orphans even when not process 1\n"
 	"  --help, --version\n"
 	"\n"
@@ -163,6 +170,44 @@ static int set_isolation_allowed(struct options *o, const char *value, struct er
 	return 0;
 }
 
+static int parse_fd(const char *value, int *ret, struct err *e)
+{
+	uint32_t fd;
+
+	if (!num_parse_u32(view_of(value), &fd) || fd < 3 || fd > INT32_MAX)
+		return err_set(e, -EINVAL, "'%s' is not a descriptor from 3 on", value);
+	*ret = (int)fd;
+	return 0;
+}
+
+static int set_start_fd(struct options *o, const char *value, struct err *e)
+{
+	return parse_fd(value, &o->start_fd, e);
+}
+
+static int set_status_fd(struct options *o, const char *value, struct err *e)
+{
+	return parse_fd(value, &o->status_fd, e);
+}
+
+static int set_log_fd(struct options *o, const char *value, struct err *e)
+{
+	return parse_fd(value, &o->log_fd, e);
+}
+
+static int set_log_max(struct options *o, const char *value, struct err *e)
+{
+	if (!num_parse_u64(view_of(value), &o->log_max) || o->log_max < MIN_LOG_BYTES)
+		return err_set(e, -EINVAL, "'%s' is not a number from %d on", value, MIN_LOG_BYTES);
+	return 0;
+}
+
+static int set_harden(struct options *o, const char *value, struct err *e)
+{
+	o->harden = true;
+	return 0;
+}
+
 static int set_init(struct options *o, const char *value, struct err *e)
 {
 	o->init = true;
@@ -193,6 +238,11 @@ static const struct option table[] = {
 	{"isolation-config", "EXECD_ISOLATION_CONFIG", false, set_isolation_config},
 	{"isolation-upper-root", NULL, false, set_isolation_upper_root},
 	{"isolation-allowed-writable", NULL, false, set_isolation_allowed},
+	{"start-fd", NULL, false, set_start_fd},
+	{"status-fd", NULL, false, set_status_fd},
+	{"log-fd", NULL, false, set_log_fd},
+	{"log-max", NULL, false, set_log_max},
+	{"harden", NULL, true, set_harden},
 	{"init", NULL, true, set_init},
 	{"help", NULL, true, set_help},
 	{"version", NULL, true, set_version},
@@ -253,6 +303,10 @@ int options_parse(struct options *o, int argc, char *const *argv, struct err *e)
 		.port = DEFAULT_PORT,
 		.log_level = LOG_INFO,
 		.grace_ms = DEFAULT_GRACE_MS,
+		.start_fd = -1,
+		.status_fd = -1,
+		.log_fd = -1,
+		.log_max = DEFAULT_LOG_BYTES,
 	};
 	if (parse_environment(o, e) < 0)
 		return e->code;
@@ -287,8 +341,24 @@ void options_hide_token(struct options *o)
 	blot_out(getenv("EXECD_ACCESS_TOKEN"));
 }
 
+void options_take_env(struct options *o, struct strv *env)
+{
+	const char *file = strv_env_get(env, VIEW("EXECD_ENVS"));
+	const char *grace = strv_env_get(env, VIEW("EXECD_API_GRACE_SHUTDOWN"));
+	struct err ignored = ERR_NONE;
+
+	if (file && *file) {
+		free(o->own_envs_file);
+		o->envs_file = o->own_envs_file = mem_strdup(file);
+	}
+	if (grace)
+		(void)!set_grace(o, grace, &ignored);
+	strv_env_unset(env, VIEW("EXECD_ACCESS_TOKEN"));
+}
+
 void options_done(struct options *o)
 {
+	free(o->own_envs_file);
 	free(o->own_token);
 	strv_done(&o->listen);
 	strv_done(&o->isolation_allowed);
