@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,16 +56,26 @@ static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, s
 	return 0;
 }
 
+/* Until it is killed, or the one that waits for it is. */
+static osb_noreturn void wait_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		_exit(1);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
 int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e)
 {
 	/* Descriptors are shared, not copied: there may be many of them. */
 	struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_FILES, .exit_signal = SIGCHLD};
-	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	pid_t self = getpid(), pid;
 	int r;
 
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0)
-		for (;;)
-			pause();
+		wait_with(self);
 	if (pid < 0)
 		return err_set(e, -errno, "clone a user namespace: %m");
 	r = map_and_open(pid, base, count, ret_fd, e);
