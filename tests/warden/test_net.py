@@ -11,9 +11,11 @@ import pytest
 
 from warden_process import CAN_NAT, NONE, WAIT_S
 
-# Addresses for documentation and benchmarks (RFC 5737, RFC 2544): nobody on this machine has them.
-OUTSIDE, OUR_END = "198.18.77.2", "198.18.77.1"
-METADATA = "169.254.169.254"
+# Addresses for benchmarks (RFC 2544), which nobody on this machine has, and a link-local one; those
+# of this process, so that two runs do not meet.
+N = os.getpid() % 250
+OUTSIDE, OUR_END = f"198.18.{N}.2", f"198.18.{N}.1"
+METADATA = f"169.254.{N + 1}.254"
 
 TRY = """python3 - <<'END'
 import socket
@@ -192,7 +194,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.IPPROTO_IP, 15, 1)  # IP_FREEBIND
 try:
     s.bind(("10.213.200.200", 0))
-    s.sendto(b"x", ("198.18.77.2", 9))
+    s.sendto(b"x", ("198.18.0.2", 9))
     print("sent")
 except OSError:
     print("refused")
