@@ -30,7 +30,7 @@ static void conn_ready(void *arg, int fd, unsigned events);
 
 static void name_peer(struct http_conn *c)
 {
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = {0};
 	socklen_t len = sizeof(a);
 
 	if (getpeername(c->fd, (struct sockaddr *)&a, &len) < 0)
@@ -164,7 +164,7 @@ static bool wants_input(const struct http_conn *c)
 	case PHASE_HEAD:
 		return http_out_empty(c) && list_empty(&c->kick_link);
 	case PHASE_BUSY:
-		return !c->body_done && !x->body_paused &&
+		return x && !c->body_done && !x->body_paused &&
 		       (x->body_mode == BODY_COLLECT || x->body_mode == BODY_STREAM);
 	case PHASE_DRAIN:
 	case PHASE_LINGER:

@@ -210,7 +210,7 @@ static int parse_address(const char *ip, uint16_t port, struct sockaddr_storage 
 
 static void remember_port(struct http_server *s, int fd)
 {
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = {0};
 	socklen_t len = sizeof(a);
 
 	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
@@ -224,7 +224,7 @@ static void remember_port(struct http_server *s, int fd)
 int http_server_listen_tcp(struct http_server *s, const char *ip, uint16_t port, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = {0};
 	socklen_t len;
 	int on = 1;
 
