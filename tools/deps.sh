@@ -4,9 +4,9 @@
 set -euo pipefail
 
 build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
-	libseccomp-dev libsqlite3-dev nftables)
+	libseccomp-dev libsqlite3-dev nftables python3 python3-yaml)
 checks=(git clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
-	python3 python3-pytest python3-yaml)
+	python3-pytest)
 
 case "${1:-all}" in
 build) wanted=("${build[@]}") ;;

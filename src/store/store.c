@@ -99,7 +99,7 @@ static int read_version(struct store *s, unsigned *ret, struct err *e)
 
 static int migrate(struct store *s, struct err *e)
 {
-	unsigned version;
+	unsigned version = 0;
 	int r = read_version(s, &version, e);
 
 	if (r == 0 && version > ARRAY_LEN(migrations))

@@ -1,0 +1,173 @@
+/*
+ * server/config_schema.c - the table of keys.
+ */
+#include "server/config_schema.h"
+
+#include <string.h>
+
+#include "server/config.h"
+
+#define AT(field) offsetof(struct config, field)
+#define NUMBER	  CONFIG_INT
+#define LARGE	  INT32_MAX
+
+static const char *const levels[] = {"DEBUG", "INFO",  "WARNING",  "WARN",
+				     "ERROR", "FATAL", "CRITICAL", NULL};
+static const char *const runtimes[] = {"native", NULL};
+
+/* clang-format off */
+const struct config_key config_keys[] = {
+	{"server", "host", CONFIG_STRING, AT(host), 0, 0, NULL, "\"0.0.0.0\"",
+	 "IP address to listen on; `localhost` is 127.0.0.1."},
+	{"server", "port", NUMBER, AT(port), 1, 65535, NULL, "8080",
+	 "TCP port to listen on."},
+	{"server", "api_key", CONFIG_STRING, AT(api_key), 0, 0, NULL, NULL,
+	 "The key that clients send in OPEN-SANDBOX-API-KEY. The environment's "
+	 "OPENSANDBOX_SERVER_API_KEY goes before it. Without any key the server starts only if "
+	 "OPENSANDBOX_INSECURE_SERVER=YES is set, or if YES is typed at its terminal."},
+	{"server", "eip", CONFIG_STRING, AT(eip), 0, 0, NULL, NULL,
+	 "Host, with port and path if need be, under which clients reach this server; endpoints "
+	 "name it instead of the address that was asked."},
+	{"server", "max_sandbox_timeout_seconds", NUMBER, AT(max_sandbox_timeout_seconds),
+	 60, LARGE, NULL, NULL,
+	 "Longest life that a create request may ask for."},
+	{"server", "timeout_keep_alive", NUMBER, AT(timeout_keep_alive), 1, 86400, NULL, "30",
+	 "Seconds that a connection may stay without a request."},
+	{"server", "timeout_graceful_shutdown", NUMBER, AT(timeout_graceful_shutdown),
+	 1, 86400, NULL, "5",
+	 "Seconds that running requests get at the end; more than 7 count as 7."},
+	{"server", "limit_concurrency", NUMBER, AT(limit_concurrency), 0, 1000000, NULL, "4096",
+	 "Connections at a time; more are answered 503. 0: as many as the system allows."},
+	{"server", "backlog", NUMBER, AT(backlog), 1, 65535, NULL, "2048",
+	 "Connections that may wait to be accepted."},
+
+	{"log", "level", CONFIG_STRING, AT(log_level), 0, 0, levels, "\"INFO\"",
+	 "How much is said on stderr: ERROR, WARNING, INFO or DEBUG."},
+
+	{"runtime", "type", CONFIG_STRING, AT(runtime_type), 0, 0, runtimes, "\"native\"",
+	 "What makes sandboxes; this server has `native`."},
+
+	{"native", "state_dir", CONFIG_STRING, AT(state_dir), 0, 0, NULL,
+	 "\"/var/lib/opensandbox\"",
+	 "Directory of sandboxes, images and the database; one server at a time uses it."},
+	{"native", "user", CONFIG_STRING, AT(user), 0, 0, NULL, "\"nobody\"",
+	 "User that the network-facing process becomes: a name of /etc/passwd, or `uid:gid`."},
+	{"native", "network", CONFIG_BOOL, AT(network), 0, 0, NULL, "true",
+	 "Whether sandboxes reach the outside; without it they have loopback only."},
+	{"native", "subnet", CONFIG_STRING, AT(subnet), 0, 0, NULL, "\"10.88.0.0/16\"",
+	 "Addresses of sandboxes. Choose one that neither the host nor its networks use."},
+	{"native", "exec_token", CONFIG_BOOL, AT(exec_token), 0, 0, NULL, "true",
+	 "Whether exec endpoints demand the token that the endpoint answer carries; `false` is for "
+	 "clients that do not send it."},
+	{"native", "pids_limit", NUMBER, AT(pids_limit), 1, 4194304, NULL, "4096",
+	 "Processes and threads that one sandbox may have."},
+	{"native", "max_sandboxes", NUMBER, AT(max_sandboxes), 1, 1000000, NULL, "4096",
+	 "Sandboxes at a time; more are refused with 429."},
+	{"native", "max_concurrent_creates", NUMBER, AT(max_concurrent_creates), 1, 65535, NULL,
+	 "256",
+	 "Creates under way at a time; more are refused with 429."},
+	{"native", "max_concurrent_requests", NUMBER, AT(max_concurrent_requests), 0, 1000000,
+	 NULL, "2048",
+	 "Requests under way at a time, streams included; more are refused with 503. 0: no limit."},
+	{"native", "seeds", NUMBER, AT(seeds), 0, 256, NULL, "8",
+	 "Sandboxes that are made ahead and wait, so that a create need not."},
+
+	{"native.aliases", "*", CONFIG_ALIASES, AT(aliases), 0, 0, NULL,
+	 "{ \"opensandbox/code-interpreter:*\" = \"host\" }",
+	 "Image names, `*` matching anything, and the image that stands for them: `host` is made "
+	 "of the host's own /usr. Giving the section replaces the default."},
+
+	{"storage", "allowed_host_paths", CONFIG_STRINGS, AT(allowed_host_paths), 0, 0, NULL, "[]",
+	 "Directories of the host that sandboxes may mount. None of them can be mounted yet."},
+
+	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
+	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},
+	{"renew_intent", "min_interval_seconds", NUMBER, AT(renew_min_interval_seconds),
+	 0, LARGE, NULL, "60",
+	 "Least time between two such renewals of one sandbox."},
+	{0},
+};
+
+const struct config_idle config_idle[] = {
+	{"server.thread_pool_size", "there are no threads"},
+	{"server.loop", "there is one event loop"},
+	{"server.http", "there is one HTTP parser"},
+	{"log.file_enabled", "logs go to stderr"},
+	{"log.file_path", "logs go to stderr"},
+	{"log.access_file_path", "logs go to stderr"},
+	{"log.file_max_bytes", "logs go to stderr"},
+	{"log.file_backup_count", "logs go to stderr"},
+	{"runtime.execd_image", "execd comes with the server"},
+	{"runtime.execd_run_as_init", "execd is always the first process"},
+	{"docker", "the runtime is native"},
+	{"kubernetes", "the runtime is native"},
+	{"agent_sandbox", "the runtime is native"},
+	{"ingress", "endpoints lead through this server"},
+	{"egress", "network policies are not offered yet"},
+	{"proxy", "the proxy reaches sandboxes directly"},
+	{"secure_runtime", "the runtime is native"},
+	{"tenants", "there is one tenant"},
+	{"store", "the database is in native.state_dir"},
+	{"otel", "telemetry is not offered yet"},
+	{"renew_intent.redis", "intents come through the proxy alone"},
+	{"storage.ossfs_mount_root", "volumes are not offered yet"},
+	{"storage.volume_default_size", "volumes are not offered yet"},
+	{0},
+};
+
+static const struct {
+	const char *name, *meaning;
+} sections[] = {
+	{"server", "The HTTP API."},
+	{"log", "What the server says about itself, one line per event on stderr."},
+	{"runtime", "What makes sandboxes."},
+	{"native", "Sandboxes made by the server's own warden, without Docker."},
+	{"native.aliases", "Other names for the images that are there."},
+	{"storage", "What of the host's files sandboxes may see."},
+	{"renew_intent", "Sandboxes that live on while they are used."},
+};
+/* clang-format on */
+
+const char *config_section_meaning(const char *section)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		if (strcmp(sections[i].name, section) == 0)
+			return sections[i].meaning;
+	return "";
+}
+
+const char *config_type_name(enum config_type type)
+{
+	static const char *const names[CONFIG_TYPES_] = {
+		[CONFIG_STRING] = "string",   [CONFIG_INT] = "number",
+		[CONFIG_BOOL] = "true/false", [CONFIG_STRINGS] = "list of strings",
+		[CONFIG_ALIASES] = "strings",
+	};
+
+	return names[type];
+}
+
+/* Is it "section.name"? */
+static bool is_name(struct view full, const char *section, const char *name)
+{
+	struct view s = view_of(section);
+
+	return view_starts(full, s) && full.len > s.len && full.p[s.len] == '.' &&
+	       view_is(view_skip(full, s.len + 1), name);
+}
+
+const struct config_key *config_key_find(struct view full_name)
+{
+	for (const struct config_key *k = config_keys; k->section; k++)
+		if (is_name(full_name, k->section, k->name))
+			return k;
+	return NULL;
+}
+
+const struct config_idle *config_idle_find(struct view full_name)
+{
+	for (const struct config_idle *i = config_idle; i->name; i++)
+		if (view_is(full_name, i->name))
+			return i;
+	return NULL;
+}
