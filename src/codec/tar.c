@@ -33,7 +33,8 @@ static void put_octal(char *field, size_t size, uint64_t n)
 
 static void put_text(char *field, size_t size, struct view text)
 {
-	memcpy(field, text.p, text.len < size ? text.len : size);
+	if (text.len > 0)
+		memcpy(field, text.p, text.len < size ? text.len : size);
 }
 
 static int put_block(struct buf *out, struct header *h)
