@@ -103,6 +103,14 @@ static void send_lines(struct output *o)
 	sent(o, rest.len);
 }
 
+/* Timers come before input: what is in the pipe already may end the line. */
+static bool more_is_there(const struct output *o)
+{
+	int n = 0;
+
+	return o->fd >= 0 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0;
+}
+
 static void on_flush(void *arg)
 {
 	struct output *o = arg;
@@ -110,6 +118,10 @@ static void on_flush(void *arg)
 
 	if (o->stopped || o->in.len == 0)
 		return;
+	if (more_is_there(o)) {
+		loop_timer_start(o->flush, 1);
+		return;
+	}
 	age_us = loop_now_us(o->app->loop) - o->partial_us;
 	if (age_us < FLUSH_MS * 1000) {
 		loop_timer_start(o->flush, FLUSH_MS - age_us / 1000);

@@ -1,7 +1,8 @@
 /*
  * execd/output.h - a pipe that a program writes to, turned into events as it is read.
  *
- * Lines become events; an unfinished line is sent after 50 ms, its rest is an event of its own.
+ * Lines become events; an unfinished line whose end is not there after 50 ms is sent, and what
+ * still comes of it is an event of its own.
  * Nothing is lost, repeated or reordered, and no UTF-8 sequence is cut unless it stays incomplete.
  * Nothing is read while the receiver is behind, so memory stays bounded.
  */
