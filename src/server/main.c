@@ -124,7 +124,7 @@ static int prepare(const struct options *o, const struct config *c, struct super
 	if (r == 0)
 		r = privileges_find(c->user, &m->privileges, e);
 	if (r == 0)
-		r = state_dir_open(c->state_dir, m->privileges.uid, m->privileges.gid, &m->lock_fd,
+		r = state_dir_open(c->state_dir, m->privileges.uid, m->privileges.gid, &m->locks,
 				   e);
 	if (r == 0)
 		r = open_listener(c, &m->listen_fd, e);
@@ -136,7 +136,7 @@ static int prepare(const struct options *o, const struct config *c, struct super
 
 static int serve(const struct options *o)
 {
-	struct supervisor_means means = {.lock_fd = -1, .listen_fd = -1};
+	struct supervisor_means means = {.locks = {-1, -1}, .listen_fd = -1};
 	char warden[PATH_MAX], execd[PATH_MAX];
 	struct config config = {0};
 	struct err e = ERR_NONE;
@@ -154,7 +154,7 @@ static int serve(const struct options *o)
 		code = supervisor_run(&means);
 	} else {
 		log_line(LOG_ERROR, "cannot start", LOG_S("err", e.msg));
-		fd_close(means.lock_fd);
+		state_dir_close(&means.locks);
 	}
 	config_done(&config);
 	return code;

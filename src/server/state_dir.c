@@ -1,16 +1,14 @@
 /*
- * server/state_dir.c - directories, their owners, and the lock.
+ * server/state_dir.c - directories, their owners, and the locks.
  *
- * The supervisor, the warden and the worker all hold the lock, and the file names the supervisor:
- * if that one lives, a second server is refused at once; if it has been killed, its children are
- * about to end, and the successor waits for them.
+ * A supervisor that is killed leaves children behind which notice it and end; two files keep the
+ * two cases apart: a server that runs, and what is left of one.
  */
 #include "server/state_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -59,6 +57,7 @@ static int make_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid,
 	return 0;
 }
 
+/* For people who look for it. */
 static pid_t holder(int fd)
 {
 	char text[24];
@@ -68,42 +67,58 @@ static pid_t holder(int fd)
 	return n > 0 && num_parse_u32(view_mem(text, (size_t)n), &pid) ? (pid_t)pid : 0;
 }
 
-static int lock(int fd, const char *path, struct err *e)
+static int lock_server(int dir, const char *path, int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	char text[24];
+	int n;
+
+	fd = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(e, -errno, "open %s/lock: %m", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return err_set(e, -EBUSY, "another server (process %d) uses the state directory %s",
+			       holder(fd), path);
+	n = snprintf(text, sizeof(text), "%d", getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+		return err_set(e, -errno, "write %s/lock: %m", path);
+	*ret = take_fd(fd);
+	return 0;
+}
+
+static int lock_processes(int dir, const char *path, int *ret, struct err *e)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t until = clock_mono_us() + WAIT_US;
+	osb_cleanup(fd_closep) int fd = -1;
 
+	fd = openat(dir, "lock.processes", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(e, -errno, "open %s/lock.processes: %m", path);
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		pid_t pid;
-
 		if (errno != EWOULDBLOCK)
-			return err_set(e, -errno, "lock %s: %m", path);
-		pid = holder(fd);
-		if (pid > 0 && kill(pid, 0) == 0)
-			return err_set(e, -EBUSY,
-				       "another server (process %d) uses the state directory %s",
-				       pid, path);
+			return err_set(e, -errno, "lock %s/lock.processes: %m", path);
 		if (clock_mono_us() > until)
-			return err_set(e, -EBUSY, "another server uses the state directory %s",
+			return err_set(e, -EBUSY,
+				       "processes of an earlier server still use %s and do not end",
 				       path);
-		nanosleep(&pause, NULL); /* a lock has no event to wait for but blocking on it */
+		nanosleep(&pause, NULL); /* blocking on the lock would have no deadline */
 	}
+	*ret = take_fd(fd);
 	return 0;
 }
 
-static int write_holder(int fd, struct err *e)
+void state_dir_close(struct state_dir_locks *locks)
 {
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%d", getpid());
-
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
-		return err_set(e, -errno, "write the lock: %m");
-	return 0;
+	locks->server = fd_close(locks->server);
+	locks->processes = fd_close(locks->processes);
 }
 
-int state_dir_open(const char *path, uid_t uid, gid_t gid, int *ret_lock, struct err *e)
+int state_dir_open(const char *path, uid_t uid, gid_t gid, struct state_dir_locks *ret,
+		   struct err *e)
 {
-	osb_cleanup(fd_closep) int dir = -1, fd = -1;
+	struct state_dir_locks locks = {-1, -1};
+	osb_cleanup(fd_closep) int dir = -1;
 	int r = make_path(path, e);
 
 	if (r < 0)
@@ -111,19 +126,18 @@ int state_dir_open(const char *path, uid_t uid, gid_t gid, int *ret_lock, struct
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_set(e, -errno, "open %s: %m", path);
-	fd = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_set(e, -errno, "open %s/lock: %m", path);
-	r = lock(fd, path, e);
+	r = lock_server(dir, path, &locks.server, e);
 	if (r == 0)
-		r = write_holder(fd, e);
+		r = lock_processes(dir, path, &locks.processes, e);
 	if (r == 0 && (fchown(dir, 0, 0) < 0 || fchmod(dir, 0711) < 0))
 		r = err_set(e, -errno, "prepare %s: %m", path);
 	if (r == 0)
 		r = make_dir(dir, STATE_DIR_BOXES, 0710, 0, gid, e);
 	if (r == 0)
 		r = make_dir(dir, "db", 0700, uid, gid, e);
-	if (r == 0)
-		*ret_lock = take_fd(fd);
+	if (r < 0)
+		state_dir_close(&locks);
+	else
+		*ret = locks;
 	return r;
 }

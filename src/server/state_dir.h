@@ -13,9 +13,16 @@ struct err;
 #define STATE_DIR_BOXES	   "boxes"
 #define STATE_DIR_DATABASE "db/server.db"
 
+/* As long as anybody holds them.  -1 = not held. */
+struct state_dir_locks {
+	int server;    /* the supervisor's alone: a second server is refused */
+	int processes; /* of all processes of a server: a successor waits for their end */
+};
+
 /*
- * Makes what is missing and takes the lock, which lasts as long as anybody holds *ret_lock.  The
- * processes of a server that was killed are given some seconds to end; -EBUSY while a server runs.
+ * Makes what is missing and takes the locks.  -EBUSY while another server runs; the processes of
+ * one that was killed are given some seconds to end.
  */
-osb_must_check int state_dir_open(const char *path, uid_t uid, gid_t gid, int *ret_lock,
-				  struct err *e);
+osb_must_check int state_dir_open(const char *path, uid_t uid, gid_t gid,
+				  struct state_dir_locks *ret, struct err *e);
+void state_dir_close(struct state_dir_locks *locks);

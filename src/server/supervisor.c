@@ -52,7 +52,8 @@ struct side {
 struct supervisor {
 	const struct supervisor_means *means;
 	struct side sides[SIDES_];
-	int signal_fd, lock_fd, listen_fd;
+	struct state_dir_locks locks;
+	int signal_fd, listen_fd;
 	bool stopping;
 	int exit_code;
 };
@@ -87,7 +88,7 @@ static int start_warden(struct supervisor *s, int fd, pid_t *ret, struct err *e)
 {
 	osb_cleanup(strv_done) struct strv args = STRV_INIT, env = STRV_INIT;
 	osb_cleanup(fd_closep) int pidfd = -1;
-	int passed[] = {fd, s->lock_fd};
+	int passed[] = {fd, s->locks.processes};
 	struct spawn spawned = {
 		.path = s->means->warden,
 		.fds = {-1, 2, 2},
@@ -113,7 +114,8 @@ static osb_noreturn void worker_child(struct supervisor *s, int fd)
 	};
 	sigset_t none;
 
-	/* The lock stays open here too. */
+	/* The lock of all processes stays open. */
+	fd_close(s->locks.server);
 	fd_close(s->signal_fd);
 	for (int i = 0; i < SIDES_; i++)
 		fd_close(s->sides[i].fd);
@@ -333,7 +335,7 @@ int supervisor_run(const struct supervisor_means *means)
 		.sides = {[WARDEN] = {.name = "warden", .fd = -1},
 			  [WORKER] = {.name = "worker", .fd = -1}},
 		.signal_fd = -1,
-		.lock_fd = means->lock_fd,
+		.locks = means->locks,
 		.listen_fd = means->listen_fd,
 	};
 	struct err e = ERR_NONE;
@@ -348,6 +350,6 @@ int supervisor_run(const struct supervisor_means *means)
 	}
 	fd_close(s.signal_fd);
 	fd_close(s.listen_fd);
-	fd_close(s.lock_fd);
+	state_dir_close(&s.locks);
 	return s.exit_code;
 }

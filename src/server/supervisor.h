@@ -4,6 +4,7 @@
 #pragma once
 
 #include "server/privileges.h"
+#include "server/state_dir.h"
 
 struct config;
 
@@ -11,7 +12,7 @@ struct supervisor_means {
 	const struct config *config;
 	struct privileges privileges; /* of the worker */
 	const char *warden, *execd;   /* programs */
-	int lock_fd;		      /* of the state directory; taken */
+	struct state_dir_locks locks; /* taken */
 	int listen_fd;		      /* taken */
 };
 
