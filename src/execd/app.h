@@ -23,6 +23,7 @@ struct options;
 struct ptys;
 struct reaper;
 struct sessions;
+struct sock_fprog;
 
 struct app {
 	struct loop *loop;
@@ -30,13 +31,14 @@ struct app {
 	const struct options *options;
 	struct reaper *reaper;
 	struct entry_log *entry_log; /* NULL: none was given */
-	struct strv env;      /* what started programs inherit: ours without execd's own settings */
-	struct rlimit nofile; /* open files that started programs may have */
-	const char *home;     /* of the daemon's user, for "~" */
-	char *bash;	      /* where bash was found; NULL: not yet */
-	char *sh;	      /* where sh was found when there was no bash */
-	struct buf events;    /* where outputs build events: shared scratch, empty between calls */
-	size_t outputs_n;     /* its users */
+	struct strv env; /* what started programs inherit: ours without execd's own settings */
+	const struct sock_fprog *filter; /* system calls of what is started; NULL: all */
+	struct rlimit nofile;		 /* open files that started programs may have */
+	const char *home;		 /* of the daemon's user, for "~" */
+	char *bash;			 /* where bash was found; NULL: not yet */
+	char *sh;			 /* where sh was found when there was no bash */
+	struct buf events; /* where outputs build events: shared scratch, empty between calls */
+	size_t outputs_n;  /* its users */
 	struct metrics_base metrics; /* the reading that /metrics compares with */
 	struct commands *commands;
 	struct sessions *sessions;

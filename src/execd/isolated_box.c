@@ -231,6 +231,7 @@ static int launch(struct app *app, const struct isolated_spec *spec,
 		.set_ids = spec->has_uid && !userns,
 		.uid = spec->uid,
 		.gid = spec->gid,
+		.filter = app->filter,
 		.new_net = !spec->share_net,
 		.probe = probe,
 	};

@@ -103,6 +103,7 @@ static void start_shell(struct isolated_init *i, struct shells *s, const struct 
 		.gid = i->gid,
 		.groups = &i->gid,
 		.groups_n = 1,
+		.filter = i->filter,
 	};
 	struct err e = ERR_NONE;
 	size_t at = 0;

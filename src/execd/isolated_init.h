@@ -44,6 +44,7 @@ struct isolated_init {
 	bool set_ids;
 	uid_t uid;
 	gid_t gid;
+	const struct sock_fprog *filter; /* of the shells' system calls, or NULL */
 	bool new_net;
 	bool probe; /* build, tell, end */
 };

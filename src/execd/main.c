@@ -27,6 +27,7 @@
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "sys/protect.h"
+#include "sys/strict_filter.h"
 
 #define EXIT_USAGE   2
 #define KEEP_BYTES   (64 * 1024)  /* of free memory at the heap's top */
@@ -112,6 +113,7 @@ static int start(struct daemon *d, struct err *e)
 
 	app->options = &d->options;
 	protect_raise_nofile(&app->nofile);
+	app->filter = d->options.harden ? strict_filter() : NULL;
 	env_inherit(&app->env, environ);
 	app->home = env_home(&app->env);
 	if (loop_new(&app->loop, e) < 0)

@@ -149,6 +149,7 @@ int process_start(struct app *app, const struct spawn *spec, process_exit_fn *ex
 
 	if (app->nofile.rlim_max > 0)
 		limited.nofile = &app->nofile;
+	limited.filter = app->filter;
 	r = spawn(&limited, &pid, &pidfd, e);
 	return r < 0 ? r : process_adopt(app, pid, pidfd, exited, arg, ret, e);
 }

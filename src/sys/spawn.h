@@ -16,6 +16,7 @@
 
 struct err;
 struct rlimit;
+struct sock_fprog;
 
 enum spawn_flags {
 	SPAWN_SESSION = 1, /* setsid(): own session and process group (default: own group) */
@@ -40,7 +41,8 @@ struct spawn {
 	gid_t gid;
 	const gid_t *groups;
 	size_t groups_n;
-	const struct rlimit *nofile; /* limit of open files, or NULL: ours */
+	const struct rlimit *nofile;	 /* limit of open files, or NULL: ours */
+	const struct sock_fprog *filter; /* of system calls; implies SPAWN_NO_NEW_PRIVS */
 };
 
 /* On success the caller owns *ret_pidfd (close-on-exec) and must reap the child through it. */
