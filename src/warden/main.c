@@ -6,6 +6,7 @@
  * server's connections come.  It may be killed at any time: sandboxes run on, and the next warden
  * adopts them.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -92,13 +93,21 @@ static void make_tag(const char *state_dir, char ret[9])
 		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* An empty directory can be removed, and is made again where it is opened. */
+/* It is looked at, not removed and made again: the server works in it. */
 static bool no_boxes(const char *state_dir)
 {
 	char path[PATH_MAX];
+	struct dirent *entry;
+	bool none = true;
+	DIR *d;
 
 	snprintf(path, sizeof(path), "%s/boxes", state_dir);
-	return rmdir(path) == 0 || errno == ENOENT;
+	d = opendir(path);
+	while (d && none && (entry = readdir(d)))
+		none = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	if (d)
+		closedir(d);
+	return none;
 }
 
 /* While the host's own /etc is still in sight. */
