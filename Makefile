@@ -3,11 +3,13 @@
 FUZZ_SECONDS ?= 60
 EXECD_PORT ?= 44772
 
-.PHONY: help deps build check lint fmt fuzz bench run-execd clean
+.PHONY: help deps build run demo check lint fmt fuzz bench run-execd clean
 
 help:
 	@echo 'make deps       install what is missing from the Debian packages'
 	@echo 'make build      build the programs into build/ (release)'
+	@echo 'make run        build, serve on 127.0.0.1:PORT (8080) and show a first sandbox'
+	@echo 'make demo       the same once, leaving nothing behind'
 	@echo 'make check      build in every way, then run all tests and checks'
 	@echo 'make lint       format, layer, style, API and clang-tidy checks alone'
 	@echo 'make fmt        format all C files in place'
@@ -22,6 +24,12 @@ deps:
 build:
 	@tools/deps.sh build
 	@tools/build.sh
+
+run: build
+	@/usr/bin/python3 tools/run.py
+
+demo: build
+	@/usr/bin/python3 tools/run.py --once
 
 check:
 	@tools/check.sh

@@ -13,7 +13,8 @@ if [ ! -f build/build.ninja ]; then
 	fi
 fi
 ninja -C build
-for made in build/src/execd/execd build/src/warden/opensandbox-warden; do
+for made in build/src/execd/execd build/src/warden/opensandbox-warden \
+	build/src/server/opensandbox-server; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

@@ -81,6 +81,8 @@ static void warden_arguments(const struct supervisor *s, struct strv *args)
 		strv_add(args, "--no-network");
 	if (log_enabled(LOG_DEBUG))
 		strv_add(args, "--debug");
+	else if (!log_enabled(LOG_INFO))
+		strv_add(args, "--quiet");
 }
 
 /* The lock goes along: whoever comes after a killed supervisor waits for the warden's end. */

@@ -33,12 +33,14 @@
 #define GRACE_MAX_MS	7000  /* so that the whole server ends within ten seconds */
 #define CONNECTIONS_MAX 65536 /* where the configuration sets no limit */
 #define FD_RESERVE	256   /* of open files: not for connections */
+#define WARDEN_MS	3000 /* for a warden that comes up; then clients learn that there is none */
 
 struct worker {
 	struct app app;
 	const struct worker_means *means;
 	struct loop_signal *term, *interrupt;
 	struct loop_fd *supervisor_watch;
+	struct loop_timer *patience;
 	int supervisor_fd, listen_fd;
 	bool stopping;
 	char missing[sizeof(((struct runtime *)0)->missing)]; /* what was said of this host */
@@ -90,6 +92,24 @@ static void supervisor_speaks(void *arg, int fd, unsigned events)
 		runtime_native_attach(w->app.runtime, fds[0]);
 }
 
+/* Clients that come earlier wait in the kernel. */
+static void begin_to_listen(void *arg)
+{
+	struct worker *w = arg;
+	struct err e = ERR_NONE;
+
+	loop_timer_stop(w->patience);
+	if (w->listen_fd < 0 || w->stopping)
+		return;
+	if (http_server_listen_fd(w->app.http, take_fd(w->listen_fd), &e) < 0) {
+		log_line(LOG_ERROR, "cannot listen, ending", LOG_S("err", e.msg));
+		loop_stop(w->app.loop);
+		return;
+	}
+	log_line(LOG_INFO, "serving", LOG_S("host", w->app.config->host),
+		 LOG_I("port", w->app.config->port));
+}
+
 static void runtime_ready(void *arg)
 {
 	struct worker *w = arg;
@@ -101,6 +121,7 @@ static void runtime_ready(void *arg)
 				 LOG_S("missing", w->missing));
 	}
 	sandboxes_events.ready(w->app.sandboxes);
+	begin_to_listen(w);
 }
 
 static void runtime_exited(void *arg, const char *id, int status, bool oom)
@@ -196,13 +217,14 @@ static int serve(struct worker *w, struct err *e)
 	app->proxies = http_proxies_new();
 	r = http_server_new(app->loop, &limits, handle, app, &app->http, e);
 	if (r == 0)
-		r = http_server_listen_fd(app->http, take_fd(w->listen_fd), e);
-	if (r == 0)
 		r = loop_fd_new(app->loop, w->supervisor_fd, supervisor_speaks, w,
 				&w->supervisor_watch, e);
-	if (r == 0)
-		loop_fd_want(w->supervisor_watch, LOOP_READ);
-	return r;
+	if (r < 0)
+		return r;
+	loop_fd_want(w->supervisor_watch, LOOP_READ);
+	w->patience = loop_timer_new(app->loop, begin_to_listen, w);
+	loop_timer_start(w->patience, WARDEN_MS);
+	return 0;
 }
 
 static const struct {
@@ -227,6 +249,7 @@ static void finish(struct worker *w)
 	sandboxes_free(app->sandboxes);
 	store_close(app->store);
 	loop_fd_free(w->supervisor_watch);
+	loop_timer_free(w->patience);
 	loop_signal_free(w->term);
 	loop_signal_free(w->interrupt);
 	loop_free(app->loop);
@@ -254,8 +277,6 @@ int worker_run(const struct worker_means *means)
 			return 1;
 		}
 	}
-	log_line(LOG_INFO, "serving", LOG_S("host", w.app.config->host),
-		 LOG_I("port", w.app.config->port));
 	loop_run(w.app.loop);
 	finish(&w);
 	return 0;

@@ -18,7 +18,8 @@ enum {
 	OPT_SEEDS,
 	OPT_GID,
 	OPT_FD,
-	OPT_DEBUG
+	OPT_DEBUG,
+	OPT_QUIET
 };
 
 static const struct option long_options[] = {
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
 	{"server-gid", required_argument, NULL, OPT_GID},
 	{"supervisor-fd", required_argument, NULL, OPT_FD},
 	{"debug", no_argument, NULL, OPT_DEBUG},
+	{"quiet", no_argument, NULL, OPT_QUIET},
 	{NULL, 0, NULL, 0},
 };
 
@@ -71,6 +73,9 @@ static int take(int c, struct options *o, struct err *e)
 		return r;
 	case OPT_DEBUG:
 		o->log_level = LOG_DEBUG;
+		return 0;
+	case OPT_QUIET:
+		o->log_level = LOG_WARN;
 		return 0;
 	default:
 		return err_set(e, -EINVAL, "unknown option");
