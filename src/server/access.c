@@ -15,10 +15,15 @@
 
 #define REQUEST_ID_MAX 128
 
-static const struct route *const tables[] = {
-	api_sandboxes_routes,	api_list_routes,	api_endpoints_routes, api_proxy_routes,
-	api_diagnostics_routes, api_unsupported_routes, api_misc_routes,      NULL,
-};
+/* clang-format off */
+#define BOTH                                                                                       \
+	api_sandboxes_routes, api_list_routes, api_endpoints_routes, api_proxy_routes,             \
+	api_diagnostics_routes, api_unsupported_routes
+/* clang-format on */
+
+/* What is below one prefix alone is unknown below the other, whatever the method. */
+static const struct route *const root_tables[] = {BOTH, api_misc_routes, NULL};
+static const struct route *const v1_tables[] = {BOTH, api_reports_routes, NULL};
 
 /* ---- phases: each returns false when it has answered ---- */
 
@@ -164,9 +169,7 @@ static void dispatch(struct http_exchange *x, struct app *app)
 				 "out of memory for this request");
 		return;
 	}
-	route_find(tables, http_head(x)->method, without_v1(path), m);
-	if (m->route && m->route->flags & (v1 ? ROUTE_ROOT_ONLY : ROUTE_V1_ONLY))
-		*m = (struct route_match){0};
+	route_find(v1 ? v1_tables : root_tables, http_head(x)->method, without_v1(path), m);
 	http_set_user(x, m);
 	if (m->route) {
 		m->route->handler(x, app);

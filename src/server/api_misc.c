@@ -60,6 +60,10 @@ const struct route api_misc_routes[] = {
 	{"GET", "/health", health, ROUTE_OPEN | ROUTE_ROOT_ONLY},
 	{"GET", "/version", version, ROUTE_OPEN | ROUTE_ROOT_ONLY},
 	{"GET", "/openapi.json", openapi, ROUTE_OPEN | ROUTE_ROOT_ONLY},
+	{NULL, NULL, NULL, 0},
+};
+
+const struct route api_reports_routes[] = {
 	{"POST", "/metrics/events", metrics_event, ROUTE_V1_ONLY},
 	{NULL, NULL, NULL, 0},
 };

@@ -20,7 +20,8 @@ extern const struct route api_endpoints_routes[];
 extern const struct route api_proxy_routes[];
 extern const struct route api_diagnostics_routes[];
 extern const struct route api_unsupported_routes[];
-extern const struct route api_misc_routes[];
+extern const struct route api_misc_routes[];	/* not below /v1 */
+extern const struct route api_reports_routes[]; /* only below /v1 */
 
 /* Answers a request: request id, CORS, key, route. */
 void routes_handle(struct http_exchange *x, void *app);

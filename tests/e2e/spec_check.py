@@ -1,0 +1,88 @@
+"""Every answer that the tests get is held against specs/lifecycle.yaml."""
+import json
+import pathlib
+import re
+
+import jsonschema
+import yaml
+
+SPEC = yaml.safe_load((pathlib.Path(__file__).resolve().parents[2] / "specs"
+                       / "lifecycle.yaml").read_text())
+METHODS = ("get", "put", "post", "delete", "patch")
+# What is answered before a route is found.
+BEFORE = {307, 404, 405, 431, 503}
+seen = set()  # (METHOD, path, status)
+
+
+def pattern_of(path, item):
+    text = re.escape(path).replace(r"\{", "{").replace(r"\}", "}")
+    if item.get("x-rest-of-path"):
+        text = re.sub(r"\{\w+\}$", ".*", text)
+    return re.compile(re.sub(r"\{\w+\}", "[^/]+", text) + "$")
+
+
+PATTERNS = [(pattern_of(path, item), path, item) for path, item in SPEC["paths"].items()]
+
+
+def deref(node):
+    while "$ref" in node:
+        target = SPEC
+        for key in node["$ref"].removeprefix("#/").split("/"):
+            target = target[key]
+        node = target
+    return node
+
+
+def validate(value, schema):
+    whole = {**schema, "components": SPEC["components"]}
+    jsonschema.Draft202012Validator(whole).validate(value)
+
+
+def operation_of(method, target):
+    """(path, operation) of the spec, or None."""
+    path = target.split("?")[0]
+    v1 = path.startswith("/v1/")
+    path = path[3:] if v1 else path
+    for pattern, name, item in PATTERNS:
+        if item.get("x-prefix", "both") not in ("both", "v1" if v1 else "root"):
+            continue
+        if pattern.match(path):
+            known = "get" if item.get("x-any-method") else method.lower()
+            return (name, item[known]) if known in item else None
+    return None
+
+
+def check_headers(answer, headers):
+    for name, header in answer.get("headers", {}).items():
+        header = deref(header)
+        value = headers.get(name.lower())
+        assert value is not None or not header.get("required"), f"header {name} is missing"
+        if value is not None:
+            validate(value, header["schema"])
+
+
+def check(method, target, response):
+    if response.status == 503 and b"SERVICE_UNAVAILABLE" in response.body:
+        return  # one connection too many: nobody has read the request
+    assert response.headers.get("x-request-id") or "/proxy/" in target, response
+    found = operation_of("GET" if method == "HEAD" else method, target)
+    if not found:
+        return
+    path, operation = found
+    seen.add((method, path, response.status))
+    documented = operation["responses"]
+    if "default" in documented:
+        return  # whatever runs inside answers what it likes
+    if str(response.status) not in documented:
+        assert response.status in BEFORE, f"{method} {path}: {response} is not documented"
+        return
+    answer = deref(documented[str(response.status)])
+    content = answer.get("content", {})
+    check_headers(answer, response.headers)
+    if method == "HEAD" or not content:
+        assert response.body == b""
+        return
+    kind = response.headers["content-type"]
+    assert kind in content, f"{method} {path} answered {kind}, documented are {list(content)}"
+    if kind == "application/json":
+        validate(json.loads(response.body), content[kind]["schema"])
