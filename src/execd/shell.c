@@ -33,6 +33,7 @@
 #define READS_A_TURN 16
 #define PIPE_BYTES   (1 << 20)
 #define INTERRUPT_MS 1000 /* from SIGINT to SIGKILL */
+#define CAPTURE_MS   5000 /* for a shell that is asked to tell its state, before it is killed */
 
 struct shell_run {
 	struct shell *shell;
@@ -66,6 +67,7 @@ struct shell {
 	struct buf script;	  /* not yet taken by the socket */
 	struct buf frames;	  /* a frame that is still incomplete */
 	bool capturing;		  /* a run has ended, and what it left is still being told */
+	bool interrupt_waits;	  /* for that, or the run before would have left nothing */
 	struct shell *follows;	  /* whose state we shall begin with, once it is known */
 	struct list followers, follower;
 	bool skipping; /* the rest of a frame that was too long */
@@ -194,10 +196,29 @@ static void copy_state(struct shell *to, const struct shell *from)
 	(void)!buf_append_view(&to->state, buf_view(&from->state));
 }
 
+static void send_interrupt(struct shell *s)
+{
+	s->interrupt_waits = false;
+	s->host->signal(s->arg, SIGINT);
+	loop_timer_start(s->timer, INTERRUPT_MS);
+}
+
+static void interrupt(struct shell *s, enum shell_cause cause)
+{
+	s->run->cause = cause;
+	s->interrupt_waits = s->capturing;
+	if (s->capturing)
+		loop_timer_start(s->timer, CAPTURE_MS);
+	else
+		send_interrupt(s);
+}
+
 /* Whoever waits to begin with our state gets it now. */
 static void capture_ended(struct shell *s)
 {
 	s->capturing = false;
+	if (s->interrupt_waits && s->running)
+		send_interrupt(s);
 	list_each_safe (it, next, &s->followers) {
 		struct shell *f = list_entry(it, struct shell, follower);
 
@@ -366,9 +387,7 @@ static void on_timer(void *arg)
 		s->host->signal(s->arg, SIGKILL);
 		return;
 	}
-	s->run->cause = SHELL_TIMED_OUT;
-	s->host->signal(s->arg, SIGINT);
-	loop_timer_start(s->timer, INTERRUPT_MS);
+	interrupt(s, SHELL_TIMED_OUT);
 }
 
 static int begin_run(struct shell *s, struct shell_run *r, struct err *e)
@@ -419,6 +438,7 @@ static void on_next(void *arg)
 	s->queued--;
 	s->run = r;
 	r->active = true;
+	s->interrupt_waits = false;
 	r->seq = ++s->seq;
 	r->started_us = clock_mono_us();
 	drop_output(s);
@@ -545,11 +565,8 @@ void shell_run_interrupt(struct shell_run *r)
 		run_end(r);
 		return;
 	}
-	if (r->ending || r->cause != SHELL_ENDED)
-		return;
-	r->cause = SHELL_INTERRUPTED;
-	s->host->signal(s->arg, SIGINT);
-	loop_timer_start(s->timer, INTERRUPT_MS);
+	if (!r->ending && r->cause == SHELL_ENDED)
+		interrupt(s, SHELL_INTERRUPTED);
 }
 
 void shell_run_abandon(struct shell_run *r)
@@ -564,10 +581,10 @@ void shell_exited(struct shell *s, int status)
 {
 	struct shell_run *r;
 
+	s->running = false;
 	/* Reports that came just before the end still count. */
 	while (s->control >= 0 && pump_control(s) > 0)
 		;
-	s->running = false;
 	close_control(s);
 	r = s->run;
 	if (!r || r->ending)
