@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-DEADLINE = 30
+DEADLINE = 60
 BINARY = os.environ.get("EXECD") or str(
     pathlib.Path(__file__).resolve().parents[2] / "build" / "execd"
 )

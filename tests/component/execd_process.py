@@ -1,8 +1,10 @@
 """A running execd and a client for it."""
 
+import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +16,45 @@ from http_raw import DEADLINE, RawConn, WsConn, format_request
 BINARY = os.environ.get("EXECD") or str(
     pathlib.Path(__file__).resolve().parents[2] / "build" / "execd"
 )
-REPORTS = (b"AddressSanitizer", b"LeakSanitizer", b"runtime error:", b"UndefinedBehaviorSanitizer")
+REPORTS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "UndefinedBehaviorSanitizer")
+
+
+def is_sanitized():
+    """Measures of memory mean nothing then."""
+    return b"__asan" in pathlib.Path(BINARY).read_bytes()
+
+
+class SanitizerReports:
+    """Reports go to files: workers and children of execd have no stderr that a test reads."""
+
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="reports-"))
+        self.dir.chmod(0o1777)
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            given = os.environ.get(name)
+            os.environ[name] = (given + ":" if given else "") + f"log_path={self.dir}/report"
+
+    def check(self):
+        for path in sorted(self.dir.iterdir()):
+            text = path.read_text(errors="replace")
+            path.unlink()
+            assert not any(report in text for report in REPORTS), text[:8000]
+
+    def remove(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def assert_lines(pieces, lines):
+    """The events have these lines and no others.  A line may come in pieces: a program that is held
+    up inside of it for long is taken for one that prompts."""
+
+    def ends(texts):
+        return set(itertools.accumulate(len(text) for text in texts))
+
+    complete = "".join(pieces) == "".join(lines)
+    assert complete, "something is lost, repeated or in disorder"
+    apart = ends(lines) <= ends(pieces)
+    assert apart, "an event has more than a line"
 
 
 class RunResult:
@@ -43,10 +83,7 @@ class Execd:
         self.port = None
         command = [BINARY]
         if tcp:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
-            command += ["--listen", f"tcp:127.0.0.1:{self.port}"]
+            command += ["--listen", "tcp:127.0.0.1:0"]
         else:
             command += ["--listen", f"unix:{self.path}"]
         if token:
@@ -61,18 +98,29 @@ class Execd:
                 stderr=stderr,
             )
         self.pid = self.process.pid
-        self.wait_ready()
+        try:
+            self.wait_ready(tcp)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
 
-    def wait_ready(self):
+    def wait_ready(self, tcp):
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise AssertionError(f"execd did not start: {self.stderr()}")
+            if tcp and not self.port:
+                # The kernel has chosen the port, and execd says which.
+                told = re.search(r'"msg":"listening".*"port":(\d+)', self.stderr())
+                self.port = told and int(told[1])
             try:
-                self.connect().close()
-                return
+                if self.port or not tcp:
+                    self.connect().close()
+                    return
             except OSError:
-                time.sleep(0.01)
+                pass
+            time.sleep(0.01)
         raise AssertionError("execd does not listen")
 
     def stderr(self):
@@ -137,6 +185,6 @@ class Execd:
                 raise AssertionError("execd does not end on SIGTERM") from None
         text = self.stderr()
         shutil.rmtree(self.dir, ignore_errors=True)
-        if not alive or any(report.decode() in text for report in REPORTS):
-            print(text[-8000:])
-            raise AssertionError(f"execd died or was reported (exit {self.process.returncode})")
+        if not alive or any(report in text for report in REPORTS):
+            code = self.process.returncode
+            raise AssertionError(f"execd died or was reported (exit {code}): {text[-8000:]}")

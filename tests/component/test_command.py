@@ -7,8 +7,9 @@ import re
 import time
 
 import pytest
+from execd_process import assert_lines, is_sanitized
 
-DEADLINE = 30
+DEADLINE = 60
 
 
 def wait_until(check, what):
@@ -117,7 +118,7 @@ def test_an_unfinished_line_does_not_wait_for_the_end(execd, tmp_path):
 
 def test_much_output_is_complete(execd):
     result = execd.run("seq 1 200000")
-    assert texts(result.events, "stdout") == [str(n) for n in range(1, 200001)]
+    assert_lines(texts(result.events, "stdout"), [str(n) for n in range(1, 200001)])
 
 
 def test_a_long_line_comes_in_pieces_that_join(execd):
@@ -157,8 +158,12 @@ def test_a_signal_is_minus_one(execd):
 
 def test_a_timeout_kills_the_whole_group(execd, tmp_path):
     pids = tmp_path / "pids"
-    result = execd.run(f"sleep 1000 & echo $! > {pids}; trap '' TERM; wait; wait", timeout=300)
-    assert result.events[-1]["error"]["evalue"] == "-1"
+    script = f"trap '' TERM; sleep 1000 & echo $! > {pids}; wait; wait"
+    for timeout in (300, 3000, 30000):  # the shell needs some of it to come that far
+        result = execd.run(script, timeout=timeout)
+        assert result.events[-1]["error"]["evalue"] == "-1"
+        if pids.exists() and pids.read_text():
+            break
     pid = int(pids.read_text())
     wait_until(lambda: not alive(pid), "end of the grandchild")
 
@@ -269,7 +274,7 @@ def test_a_client_that_never_reads_holds_up_nobody_else(execd):
     # What is queued for it stays small: the command waits, not the daemon's memory.
     with open(f"/proc/{execd.pid}/status") as status:
         rss = int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
-    assert rss < 512 * 1024
+    assert is_sanitized() or rss < 64 * 1024
     conn.close()
 
 

@@ -1,11 +1,13 @@
 """What rude, broken and hostile clients do to the HTTP server, and what the others notice of it: nothing."""
 
 import os
+import resource
 import socket
 import time
 
 import pytest
-from http_raw import format_request
+from execd_process import is_sanitized
+from http_raw import DEADLINE, format_request
 
 PING = b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -17,11 +19,6 @@ def alive(execd):
 def private_kib(execd):
     with open(f"/proc/{execd.pid}/smaps_rollup", encoding="ascii") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
-
-
-def is_sanitized(execd):
-    with open(f"/proc/{execd.pid}/maps", encoding="utf-8", errors="replace") as file:
-        return "libasan" in file.read() or os.environ.get("EXECD_SANITIZED") == "1"
 
 
 def answer_to(execd, data):
@@ -124,7 +121,7 @@ def test_a_hundred_megabytes_of_headers(execd):
             pass  # it has answered and closed
         assert conn.recv_response().status == 431
     assert alive(execd)
-    assert is_sanitized(execd) or private_kib(execd) - before < 4096
+    assert is_sanitized() or private_kib(execd) - before < 4096
 
 
 def test_a_request_line_that_never_ends(execd):
@@ -224,7 +221,7 @@ def test_a_thousand_idle_connections_cost_little(execd):
             conn.send(PING)
             assert conn.recv_response().status == 200
         assert alive(execd)
-        assert is_sanitized(execd) or private_kib(execd) - before < 4096
+        assert is_sanitized() or private_kib(execd) - before < 4096
     finally:
         for conn in idle:
             conn.close()
@@ -239,25 +236,32 @@ def test_ten_thousand_rapid_connects(execd):
             assert conn.recv_response().status == 200
         conn.close()
     assert alive(execd)
-    end = time.monotonic() + 30
+    end = time.monotonic() + DEADLINE
     while len(os.listdir(f"/proc/{execd.pid}/fd")) > 60 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(os.listdir(f"/proc/{execd.pid}/fd")) <= 60
 
 
 def test_too_many_connections_are_told_so(make_execd):
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 5000:
+        pytest.skip("too few open files are allowed")
     execd = make_execd()
     idle = []
     try:
         for _ in range(4096):
             idle.append(execd.connect())
-        with execd.connect() as conn:
-            answer = conn.recv_response()
-            assert answer.status == 503 and int(answer.headers["retry-after"]) >= 1
+        # One that was closed before may have counted until now: the next ones are too many surely.
+        for _ in range(10):
+            idle.append(execd.connect())
+            idle[-1].send(PING)
+            answer = idle[-1].recv_response()
+            if answer.status != 200:
+                break
+        assert answer.status == 503 and int(answer.headers["retry-after"]) >= 1
     finally:
         for conn in idle:
             conn.close()
-    end = time.monotonic() + 30
+    end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         with execd.connect() as conn:
             conn.send(PING)
@@ -293,11 +297,12 @@ def test_streams_to_old_clients_end_with_the_connection(execd):
         assert b'"text":"old"' in answer.body
 
 
-def test_head_has_the_headers_of_get_and_no_body(execd):
+def test_head_has_the_headers_of_get_and_no_body(execd, tmp_path):
+    (tmp_path / "f").write_text("content")
     with execd.connect() as conn:
-        conn.send(format_request("HEAD", "/files/download?path=/etc/hostname"))
+        conn.send(format_request("HEAD", f"/files/download?path={tmp_path}/f"))
         head = conn.recv_response(head=True)
-        conn.send(format_request("GET", "/files/download?path=/etc/hostname"))
+        conn.send(format_request("GET", f"/files/download?path={tmp_path}/f"))
         get = conn.recv_response()
         assert head.headers["content-length"] == get.headers["content-length"]
         assert head.status == get.status == 200
@@ -359,6 +364,6 @@ def test_a_reader_that_does_not_read_bounds_memory(execd):
     conn.recv_head()
     for _ in range(20):
         assert alive(execd)
-    assert is_sanitized(execd) or private_kib(execd) - before < 16384
+    assert is_sanitized() or private_kib(execd) - before < 16384
     conn.close()
     assert alive(execd)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-DEADLINE = 30
+DEADLINE = 60
 
 
 def wait_until(check, what):

@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from http_raw import DEADLINE
+
 TOKEN_HEADER = "X-EXECD-ACCESS-TOKEN"
 BIG = 8 << 20
 
@@ -352,7 +354,7 @@ def test_a_client_that_leaves_ends_the_upstream(execd, upstream):
     receive_until(conn, b"xxxx")
     upstream.gone.clear()
     conn.close()
-    assert upstream.gone.wait(30)
+    assert upstream.gone.wait(DEADLINE)
 
 
 def test_websockets_pass(execd, upstream):

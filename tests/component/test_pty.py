@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-DEADLINE = 30
+DEADLINE = 60
 TEXT, BINARY, CLOSE = 1, 2, 8
 UPGRADE = {
     "Connection": "Upgrade",

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from files_api import BOUNDARY, cases, error, form, form_type, ok_empty, part, upload, upload_one
+from http_raw import DEADLINE
 
 
 def mode_of(path):
@@ -271,7 +272,7 @@ def test_a_form_that_ends_too_early(execd, tmp_path):
 
 
 def wait_empty(path):
-    end = time.monotonic() + 30
+    end = time.monotonic() + DEADLINE
     while os.listdir(path) and time.monotonic() < end:
         time.sleep(0.01)
     return os.listdir(path) == []
@@ -288,13 +289,13 @@ def test_a_connection_cut_in_the_middle_leaves_nothing(execd, tmp_path, existing
     conn.send(f"POST /files/upload HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
               f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode()
               + body[:len(body) // 2])
-    end = time.monotonic() + 30
+    end = time.monotonic() + DEADLINE
     while len(os.listdir(target.parent)) < 1 + existing and time.monotonic() < end:
         time.sleep(0.01)
     assert len(os.listdir(target.parent)) == 1 + existing  # the temporary file
     conn.close()
     if existing:
-        while os.listdir(target.parent) != ["f"] and time.monotonic() < end + 30:
+        while os.listdir(target.parent) != ["f"] and time.monotonic() < end + DEADLINE:
             time.sleep(0.01)
         assert os.listdir(target.parent) == ["f"]
         assert target.read_bytes() == b"old"
