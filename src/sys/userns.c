@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "sys/capset.h"
 
 static int write_map(pid_t pid, const char *name, uint32_t base, uint32_t count, struct err *e)
 {
@@ -66,18 +68,36 @@ static osb_noreturn void wait_with(pid_t parent)
 	_exit(0);
 }
 
-int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+/* A namespace's inotify instances, queued signals and the like count for its maker too.  Made by
+ * root they would all count as root's, and one sandbox could use up what the host needs. */
+static pid_t clone_as(uid_t owner, struct err *e)
 {
 	/* Descriptors are shared, not copied: there may be many of them. */
 	struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_FILES, .exit_signal = SIGCHLD};
 	pid_t self = getpid(), pid;
+
+	if (seteuid(owner) < 0)
+		return err_set(e, -errno, "seteuid: %m");
+	pid = capset_raise_effective(e);
+	if (pid == 0) {
+		pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+		if (pid == 0)
+			wait_with(self);
+		if (pid < 0)
+			err_set(e, -errno, "clone a user namespace: %m");
+	}
+	if (seteuid(0) < 0)
+		abort();
+	return pid < 0 ? e->code : pid;
+}
+
+int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+{
+	pid_t pid = clone_as(base, e);
 	int r;
 
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0)
-		wait_with(self);
 	if (pid < 0)
-		return err_set(e, -errno, "clone a user namespace: %m");
+		return pid;
 	r = map_and_open(pid, base, count, ret_fd, e);
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, NULL, __WALL);

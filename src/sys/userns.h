@@ -9,8 +9,8 @@
 
 struct err;
 
-/* A namespace in which ids 0..count-1 are the host's base..base+count-1.  The caller owns *ret_fd.
- */
+/* A namespace in which ids 0..count-1 are the host's base..base+count-1, and which belongs to the
+ * first of them.  For root.  The caller owns *ret_fd. */
 osb_must_check int userns_new(uint32_t base, uint32_t count, int *ret_fd, struct err *e);
 
 /* Enters it as its root: the last step before exec.  Gives up every supplementary group first. */
