@@ -62,7 +62,7 @@ int rootfs_mount(const struct setup *s, struct err *e)
 
 	r = idmapped(s->image, s, MOUNTFD_RDONLY, &image, e);
 	if (r == 0)
-		r = idmapped(s->box_dir, s, 0, &box, e);
+		r = idmapped(s->layers, s, 0, &box, e);
 	if (r == 0)
 		r = overlay(s, image, box, "upper", "work", &root, e);
 	if (r == 0)

@@ -20,7 +20,7 @@ struct setup {
 	const char *new_root; /* an empty directory of ours where the root is put together */
 	const char *image;    /* directory of the image's root */
 	const char *usr;      /* the host's /usr for the host image, or NULL */
-	const char *box_dir;  /* holds upper, work, usr-upper, usr-work */
+	const char *layers;   /* holds upper, work, usr-upper, usr-work */
 	int userns_fd;
 	uint32_t id_base; /* first host id of the sandbox */
 	int netns_fd;

@@ -64,8 +64,15 @@ static int make_dirs(struct warden *w, const char *name, int *ret_fd, struct err
 		mode_t mode;
 		bool for_server;
 	} dirs[] = {
-		{"upper", 0755, false},	   {"work", 0755, false}, {"usr-upper", 0755, false},
-		{"usr-work", 0755, false}, {"run", 0750, true},	  {"log", 0750, true},
+		/* What a sandbox writes has root's ids on disk, setuid bits and all: nobody else
+		 * may come near. */
+		{PATHS_LAYERS, 0700, false},
+		{PATHS_LAYERS "/upper", 0755, false},
+		{PATHS_LAYERS "/work", 0755, false},
+		{PATHS_LAYERS "/usr-upper", 0755, false},
+		{PATHS_LAYERS "/usr-work", 0755, false},
+		{"run", 0750, true},
+		{"log", 0750, true},
 	};
 	osb_cleanup(fd_closep) int fd = -1;
 
@@ -156,12 +163,12 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		NULL,
 	};
 	int fds[] = {m->listen_fd, m->start_peer, m->log_fd, m->status_fd};
-	char box_dir[sizeof(PATHS_STATE "/boxes/") + BOX_NAME_MAX];
+	char layers[sizeof(PATHS_STATE "/boxes//" PATHS_LAYERS) + BOX_NAME_MAX];
 	struct setup s = {
 		.new_root = PATHS_NEW_ROOT,
 		.image = paths_image_root(b->image),
 		.usr = paths_image_usr(b->image),
-		.box_dir = box_dir,
+		.layers = layers,
 		.userns_fd = m->userns_fd,
 		.id_base = idranges_base(b->id_index),
 		.netns_fd = m->netns_fd,
@@ -177,7 +184,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 	int r;
 
 	/* A path, not our fd: the child may copy only mounts of its own namespace. */
-	snprintf(box_dir, sizeof(box_dir), PATHS_STATE "/boxes/%s", b->name);
+	snprintf(layers, sizeof(layers), PATHS_STATE "/boxes/%s/" PATHS_LAYERS, b->name);
 	r = setup_start(&s, &b->pid, &b->pidfd, e);
 	if (r < 0)
 		return r;

@@ -101,7 +101,7 @@ def test_freeze_stops_a_counter_and_thaw_lets_it_go_on(warden, box):
         pytest.skip("this host has no freezer")
     box.run("(n=0; while :; do n=$((n+1)); echo $n > /tmp/n; done) >/dev/null 2>&1 &"
             " while [ ! -s /tmp/n ]; do :; done; echo")
-    count = box.dir / "upper" / "tmp" / "n"
+    count = box.dir / "layers" / "upper" / "tmp" / "n"
     warden.ask(FREEZE, box.id)
     first = count.read_text()
     select.select([], [], [], 0.1)
