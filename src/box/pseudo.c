@@ -25,50 +25,28 @@ static const char *const read_only[] = {
 
 /* Not shown: they tell of the host, or have been holes. */
 static const char *const masked[] = {
-	"proc/acpi",
-	"proc/asound",
-	"proc/cmdline",
-	"proc/config.gz",
-	"proc/interrupts",
-	"proc/kallsyms",
-	"proc/kcore",
-	"proc/key-users",
-	"proc/keys",
-	"proc/kmsg",
-	"proc/kpagecgroup",
-	"proc/kpagecount",
-	"proc/kpageflags",
-	"proc/latency_stats",
-	"proc/modules",
-	"proc/mtrr",
-	"proc/pressure",
-	"proc/sched_debug",
-	"proc/schedstat",
-	"proc/scsi",
-	"proc/slabinfo",
-	"proc/timer_list",
-	"proc/timer_stats",
-	"proc/vmallocinfo",
-	"sys/block",
-	"sys/bus",
-	"sys/class",
-	"sys/dev",
-	"sys/devices/virtual/powercap",
-	"sys/firmware",
-	"sys/fs/bpf",
-	"sys/fs/pstore",
-	"sys/fs/selinux",
-	"sys/hypervisor",
-	"sys/kernel",
-	"sys/module",
-	"sys/power",
+	"proc/acpi",	   "proc/asound",	 "proc/cmdline",     "proc/config.gz",
+	"proc/interrupts", "proc/kallsyms",	 "proc/kcore",	     "proc/key-users",
+	"proc/keys",	   "proc/kmsg",		 "proc/kpagecgroup", "proc/kpagecount",
+	"proc/kpageflags", "proc/latency_stats", "proc/modules",     "proc/mtrr",
+	"proc/pressure",   "proc/sched_debug",	 "proc/schedstat",   "proc/scsi",
+	"proc/slabinfo",   "proc/timer_list",	 "proc/timer_stats", "proc/vmallocinfo",
 };
+
+/* Of /sys programs need to know the processors; the rest describes the host. */
+static const char *const shown[] = {"devices/system/cpu", "devices/system/node"};
 
 /* One empty read-only directory and one empty file stand in for everything hidden.  They lie on
  * "dev", below what is mounted there later: copies can be made of an attached mount on every
  * kernel, of a detached one not, and taking it away again would cost a grace period. */
-#define BLANK_DIR  "dev"
-#define BLANK_FILE "dev/.blank"
+#define BLANK_DIR  "dev/blank_dir"
+#define BLANK_FILE "dev/blank"
+
+/* All sandboxes of a host have some 3,000 between them. */
+#define PTYS_MAX "256"
+
+#define QUIET	(MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC)
+#define QUIETER (QUIET | MOUNTFD_RDONLY)
 
 static int mount_new(const char *type, const struct mountfd_option *o, size_t n, unsigned attrs,
 		     const char *where, struct err *e)
@@ -83,14 +61,13 @@ static int mount_blank(struct err *e)
 {
 	struct mountfd_option o[] = {{"mode", "0555"}, {"size", "4k"}};
 	osb_cleanup(fd_closep) int file = -1;
-	int r = mount_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOEXEC | MOUNTFD_NODEV | MOUNTFD_NOSUID,
-			  BLANK_DIR, e);
+	int r = mount_new("tmpfs", o, ARRAY_LEN(o), QUIET, "dev", e);
 
 	if (r < 0)
 		return r;
 	file = open(BLANK_FILE, O_CREAT | O_RDONLY | O_CLOEXEC, 0444);
-	if (file < 0)
-		return err_set(e, -errno, "make an empty file: %m");
+	if (file < 0 || mkdir(BLANK_DIR, 0555) < 0)
+		return err_set(e, -errno, "make an empty file and directory: %m");
 	return 0;
 }
 
@@ -101,24 +78,20 @@ static int cover(const char *from, const char *path, struct err *e)
 	int r = mountfd_clone(AT_FDCWD, from, &fd, e);
 
 	if (r == 0)
-		r = mountfd_shape(fd,
-				  MOUNTFD_RDONLY | MOUNTFD_NOEXEC | MOUNTFD_NODEV | MOUNTFD_NOSUID,
-				  -1, e);
+		r = mountfd_shape(fd, QUIETER, -1, e);
 	if (r == 0)
 		r = mountfd_attach(fd, AT_FDCWD, path, e);
 	return r < 0 ? err_ctx(e, "cover /%s", path) : 0;
 }
 
-static int hide_below(const char *top, struct err *e)
+static int hide_masked(struct err *e)
 {
-	size_t len = strlen(top);
-
 	for (size_t i = 0; i < ARRAY_LEN(masked); i++) {
 		struct stat st;
 		int r;
 
 		/* A kernel without that file has nothing to hide. */
-		if (strncmp(masked[i], top, len) != 0 || lstat(masked[i], &st) < 0)
+		if (lstat(masked[i], &st) < 0)
 			continue;
 		r = cover(S_ISDIR(st.st_mode) ? BLANK_DIR : BLANK_FILE, masked[i], e);
 		if (r < 0)
@@ -151,8 +124,7 @@ static int open_network(struct err *e)
 
 int rootfs_mount_proc(const struct setup *s, struct err *e)
 {
-	int r = mount_new("proc", NULL, 0, MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC, "proc",
-			  e);
+	int r = mount_new("proc", NULL, 0, QUIET, "proc", e);
 
 	(void)s;
 	if (r == 0)
@@ -162,40 +134,86 @@ int rootfs_mount_proc(const struct setup *s, struct err *e)
 			r = cover(read_only[i], read_only[i], e);
 	if (r == 0)
 		r = mount_blank(e);
-	return r < 0 ? r : hide_below("proc/", e);
+	return r < 0 ? r : hide_masked(e);
 }
 
 /* The sandbox's own numbers, read-only: one mount on v2, one per controller on v1. */
 static int mount_cgroups(const struct setup *s, struct err *e)
 {
-	unsigned attrs = MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC;
-	struct mountfd_option o[] = {{"mode", "0755"}, {"size", "64k"}};
 	char where[64];
-	int r;
+	int r = 0;
 
+	if (mkdir("sys/fs", 0755) < 0 || mkdir("sys/fs/cgroup", 0755) < 0)
+		return err_set(e, -errno, "mkdir /sys/fs/cgroup: %m");
 	if (!s->cgroup_v1)
-		return mount_new("cgroup2", NULL, 0, attrs, "sys/fs/cgroup", e);
-	r = mount_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC,
-		      "sys/fs/cgroup", e);
+		return mount_new("cgroup2", NULL, 0, QUIETER, "sys/fs/cgroup", e);
 	for (size_t i = 0; r == 0 && s->cgroup_v1[i]; i++) {
 		struct mountfd_option controller = {s->cgroup_v1[i], NULL};
 
 		snprintf(where, sizeof(where), "sys/fs/cgroup/%s", s->cgroup_v1[i]);
 		if (mkdir(where, 0755) < 0)
 			return err_set(e, -errno, "mkdir %s: %m", where);
-		r = mount_new("cgroup", &controller, 1, attrs, where, e);
+		r = mount_new("cgroup", &controller, 1, QUIETER, where, e);
 	}
 	return r;
 }
 
+/* What is shown of the kernel's own tree, which is mounted at "sys" for that long. */
+static int take_shown(int fds[ARRAY_LEN(shown)], struct err *e)
+{
+	int r = mount_new("sysfs", NULL, 0, QUIETER, "sys", e);
+	char path[64];
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(shown); i++) {
+		snprintf(path, sizeof(path), "sys/%s", shown[i]);
+		if (access(path, F_OK) < 0)
+			continue; /* a kernel without it */
+		r = mountfd_clone(AT_FDCWD, path, &fds[i], e);
+		if (r == 0)
+			r = mountfd_shape(fds[i], QUIETER, -1, e);
+	}
+	return r;
+}
+
+static int put_shown(const int fds[ARRAY_LEN(shown)], struct err *e)
+{
+	char path[64];
+	int r = 0;
+
+	if (mkdir("sys/devices", 0755) < 0 || mkdir("sys/devices/system", 0755) < 0)
+		return err_set(e, -errno, "mkdir /sys/devices/system: %m");
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(shown); i++) {
+		snprintf(path, sizeof(path), "sys/%s", shown[i]);
+		if (fds[i] < 0)
+			continue;
+		if (mkdir(path, 0755) < 0)
+			return err_set(e, -errno, "mkdir /%s: %m", path);
+		r = mountfd_attach(fds[i], AT_FDCWD, path, e);
+	}
+	return r;
+}
+
+/* A tree of our own that covers the kernel's: what is not put there is not to be seen. */
 int rootfs_mount_sys(const struct setup *s, struct err *e)
 {
-	unsigned attrs = MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC;
-	int r = mount_new("sysfs", NULL, 0, attrs, "sys", e);
+	struct mountfd_option o[] = {{"mode", "0755"}, {"size", "64k"}};
+	osb_cleanup(fd_closep) int top = -1;
+	int fds[ARRAY_LEN(shown)] = {-1, -1}, r;
 
+	r = take_shown(fds, e);
 	if (r == 0)
-		r = hide_below("sys/", e);
-	return r < 0 ? r : mount_cgroups(s, e);
+		r = mountfd_new("tmpfs", o, ARRAY_LEN(o), QUIET, &top, e);
+	if (r == 0)
+		r = mountfd_attach(top, AT_FDCWD, "sys", e);
+	if (r == 0)
+		r = put_shown(fds, e);
+	if (r == 0)
+		r = mount_cgroups(s, e);
+	if (r == 0)
+		r = mountfd_shape(top, QUIETER, -1, e);
+	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+		fd_close(fds[i]);
+	return r;
 }
 
 static int make_nodes(const struct setup *s, struct err *e)
@@ -232,7 +250,9 @@ int rootfs_mount_dev(const struct setup *s, struct err *e)
 	struct mountfd_option dev[] = {{"mode", "0755"}, {"size", "64k"}, {"uid", id}, {"gid", id}};
 	struct mountfd_option shm[] = {{"mode", "1777"}, {"size", "64m"}, {"uid", id}, {"gid", id}};
 	struct mountfd_option pts[] = {
-		{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", tty}};
+		{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"},
+		{"gid", tty},	       {"max", PTYS_MAX},
+	};
 	unsigned quiet = MOUNTFD_NOSUID | MOUNTFD_NOEXEC;
 	int r;
 
