@@ -10,13 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -399,6 +403,13 @@ static const char *const allowed[] = {
 #define IOCTL_TIOCSTI	0x5412
 #define IOCTL_TIOCLINUX 0x541c
 
+/* Numbers that this C library does not name. */
+#define PROTOCOL_L2TP 115
+#define PROTOCOL_SMC  256
+
+/* Of most arguments the kernel looks at the low 32 bits only, so a comparison does too. */
+#define LOW_HALF 0xffffffffu
+
 static int allow(scmp_filter_ctx ctx, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
@@ -445,19 +456,86 @@ static int allow_personalities(scmp_filter_ctx ctx, struct err *e)
 	return 0;
 }
 
-/* The kernel looks at the low 32 bits only, so the comparison does too. */
 static int except_ioctls(scmp_filter_ctx ctx, struct err *e)
 {
 	static const unsigned ioctls[] = {IOCTL_TIOCSTI, IOCTL_TIOCLINUX};
 
 	for (size_t i = 0; i < ARRAY_LEN(ioctls); i++) {
 		int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, ioctls[i]));
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_HALF, ioctls[i]));
 
 		if (r < 0)
 			return err_set(e, r, "seccomp rule for ioctl");
 	}
 	return 0;
+}
+
+/* Protocols that load modules or listen to the host's devices: not compiled in, as far as programs
+ * can tell. */
+static int except_protocols(scmp_filter_ctx ctx, struct err *e)
+{
+	static const struct {
+		unsigned family, protocol;
+	} table[] = {
+		{AF_INET, IPPROTO_DCCP},
+		{AF_INET, PROTOCOL_L2TP},
+		{AF_INET, IPPROTO_SCTP},
+		{AF_INET, IPPROTO_UDPLITE},
+		{AF_INET, PROTOCOL_SMC},
+		{AF_INET6, IPPROTO_DCCP},
+		{AF_INET6, PROTOCOL_L2TP},
+		{AF_INET6, IPPROTO_SCTP},
+		{AF_INET6, IPPROTO_UDPLITE},
+		{AF_INET6, PROTOCOL_SMC},
+		{AF_NETLINK, NETLINK_USERSOCK},
+		{AF_NETLINK, NETLINK_XFRM},
+		{AF_NETLINK, NETLINK_SELINUX},
+		{AF_NETLINK, NETLINK_ISCSI},
+		{AF_NETLINK, NETLINK_AUDIT},
+		{AF_NETLINK, NETLINK_FIB_LOOKUP},
+		{AF_NETLINK, NETLINK_CONNECTOR},
+		{AF_NETLINK, NETLINK_NETFILTER},
+		{AF_NETLINK, NETLINK_KOBJECT_UEVENT},
+		{AF_NETLINK, NETLINK_SCSITRANSPORT},
+		{AF_NETLINK, NETLINK_ECRYPTFS},
+		{AF_NETLINK, NETLINK_RDMA},
+		{AF_NETLINK, NETLINK_CRYPTO},
+		{AF_NETLINK, NETLINK_SMC},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+					 SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_HALF, table[i].family),
+					 SCMP_A2(SCMP_CMP_MASKED_EQ, LOW_HALF, table[i].protocol));
+
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for protocols");
+	}
+	return 0;
+}
+
+/* Layers that the kernel puts on a TCP connection (TLS and others) are seldom used and often
+ * wrong. */
+static int except_options(scmp_filter_ctx ctx, struct err *e)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOPROTOOPT), SCMP_SYS(setsockopt), 2,
+				 SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_HALF, IPPROTO_TCP),
+				 SCMP_A2(SCMP_CMP_MASKED_EQ, LOW_HALF, TCP_ULP));
+
+	return r < 0 ? err_set(e, r, "seccomp rule for socket options") : 0;
+}
+
+/* harden.c chose the limit of core dumps.  Lowering it "succeeds", as scripts that do so expect. */
+static int except_core_limit(scmp_filter_ctx ctx, struct err *e)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
+				 SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_HALF, RLIMIT_CORE));
+
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2,
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_HALF, RLIMIT_CORE),
+				     SCMP_A2(SCMP_CMP_NE, 0, 0));
+	return r < 0 ? err_set(e, r, "seccomp rule for core dumps") : 0;
 }
 
 /* Above the newest call that the list knows: "there is no such call", whatever the architecture. */
@@ -515,6 +593,12 @@ static int compile(enum program which, struct sock_fprog *ret, struct err *e)
 			r = allow(ctx, e);
 	} else {
 		r = except_ioctls(ctx, e);
+		if (r == 0)
+			r = except_protocols(ctx, e);
+		if (r == 0)
+			r = except_options(ctx, e);
+		if (r == 0)
+			r = except_core_limit(ctx, e);
 	}
 	if (r == 0)
 		r = load(ctx, which, ret, e);

@@ -26,7 +26,10 @@ int harden_rlimits(struct err *e)
 		int what;
 		rlim_t soft, hard;
 	} limits[] = {
-		{RLIMIT_CORE, 0, 0},
+		/* Not 0: a host's program that collects core dumps is started, as root, even
+		 * then.  One byte is the number that keeps it from being started; filter.c sees to
+		 * it that it stays. */
+		{RLIMIT_CORE, 1, 1},
 		{RLIMIT_NOFILE, 65536, 1048576},
 		{RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
 		{RLIMIT_MSGQUEUE, 819200, 819200},
