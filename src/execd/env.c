@@ -155,6 +155,7 @@ void env_add_defaults(struct strv *env)
 	} defaults[] = {
 		{VIEW("PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		{VIEW("LANG"), "C.UTF-8"},
+		{VIEW("EXECD_ENVS"), "/opt/opensandbox/.env"},
 		{VIEW("HOME"), NULL},
 		{VIEW("USER"), NULL},
 	};

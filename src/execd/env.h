@@ -29,7 +29,8 @@ osb_must_check int env_for_command(struct app *app, const struct json *envs, str
 /* Sets the string members of `envs` in `env`; the same failures. */
 osb_must_check int env_add_object(const struct json *envs, struct strv *env, struct err *e);
 
-/* Gives what every program relies on a value where it has none: PATH, HOME, USER, LANG. */
+/* Gives what every program relies on a value where it has none: PATH, HOME, USER, LANG,
+ * and EXECD_ENVS: clients add to the file that it names. */
 void env_add_defaults(struct strv *env);
 
 /* Would env_for_command() without `envs` give exactly the daemon's environment? */

@@ -81,8 +81,8 @@ static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 
 		strv_env_set(&app->env, view_first(text, name_len), view_skip(text, name_len + 1));
 	}
-	options_take_env(l->options, &app->env);
 	env_add_defaults(&app->env);
+	options_take_env(l->options, &app->env);
 	free((char *)app->home);
 	app->home = env_home(&app->env);
 	free(l->options->own_token);

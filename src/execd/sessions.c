@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "execd/app.h"
+#include "execd/env.h"
 #include "execd/process.h"
 #include "execd/shell.h"
 
@@ -47,14 +48,17 @@ static int start_shell(void *arg, int control, int output, bool restored, enum s
 		{SHELL_POSIX, {(char *)"sh", (char *)"-s"}},
 	};
 	static char *const nothing[] = {NULL};
+	osb_cleanup(strv_done) struct strv env = STRV_INIT;
 	struct session *s = arg;
 	struct spawn spec = {
 		.search_path = strv_env_get(&s->app->env, VIEW("PATH")),
-		.env = restored ? nothing : strv_args(&s->app->env),
 		.fds = {control, output, output},
 	};
 	int r = -ENOENT;
 
+	if (!restored && env_for_command(s->app, NULL, &env, e) < 0)
+		return e->code;
+	spec.env = restored ? nothing : strv_args(&env);
 	for (size_t i = 0; i < ARRAY_LEN(shells) && r == -ENOENT; i++) {
 		spec.argv = shells[i].argv;
 		*ret_kind = shells[i].kind;

@@ -184,6 +184,9 @@ def test_a_file_of_variables_named_by_the_sandbox(seed, tmp_path):
     assert seed.run("echo ${LATER-none}") == ("none", 0)
     file.write_text("LATER=now\n")
     assert seed.run("echo ${LATER-none}") == ("now", 0)
+    session = json.loads(seed.request("POST", "/session", {})[1])["session_id"]
+    command = {"command": "echo session ${LATER-none}"}
+    assert b"session now" in seed.request("POST", f"/session/{session}/run", command)[1]
 
 
 def test_the_entrypoint_has_no_descriptors_of_ours(seed):
