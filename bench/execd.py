@@ -6,19 +6,18 @@ machine; --write puts the table into docs/benchmarks.md.  A full run takes less 
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
-HOME = pathlib.Path(__file__).resolve().parents[1]
+import report
+from report import percentile
+
 MIB = 1024 * 1024
 END_OF_CHUNKS = b"0\r\n\r\n"
 
@@ -69,10 +68,6 @@ class Client:
             if line.lower().startswith(b"content-length:"):
                 return int(line.split(b":")[1]), rest
         return None, rest
-
-
-def percentile(sorted_values, share):
-    return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
 
 
 def round_trips(path, n, **fields):
@@ -251,84 +246,22 @@ def rows_of(binary, folder, quick):
             one.wait(10)
 
 
-def verdict(value, target, compare):
-    if target is None:
-        return ""
-    return "met" if (value <= target if compare == "<=" else value >= target) else "MISSED"
-
-
-def cpu_model():
-    with open("/proc/cpuinfo") as info:
-        for line in info:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
-def stamp(binary):
-    version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip()
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "load": round(os.getloadavg()[0], 2),
-        "version": version,
-        "binary_bytes": os.path.getsize(binary),
-    }
-
-
-def table(where, rows):
-    text = "".join(f"- {key}: {value}\n" for key, value in where.items()) + "\n"
-    text += (
-        "The round trip includes fork, exec, the program and its end; the row below each tells how\n"
-        "much of it is not execd's: starting bash alone may take longer than the target.\n\n"
-    )
-    text += "| what | measured | target | |\n|---|--:|--:|---|\n"
-    for row in rows:
-        target = "" if row["target"] is None else f"{row['compare']} {row['target']} {row['unit']}"
-        text += f"| {row['what']} | {row['value']:.2f} {row['unit']} | {target} | {row['verdict']} |\n"
-    return text
-
-
-def write_document(text):
-    target = HOME / "docs" / "benchmarks.md"
-    begin, end = "<!-- execd: begin -->\n", "<!-- execd: end -->\n"
-    before = (
-        "# Benchmarks\n\n## execd\n\n"
-        "`make bench` measures; `bench/execd.py --write` puts the result here.\n\n"
-    )
-    after = ""
-    if target.exists() and begin in target.read_text():
-        old = target.read_text()
-        before, after = old.split(begin)[0], old.split(end, 1)[1]
-    target.write_text(before + begin + text + end + after)
+PREFACE = (
+    "The round trip includes fork, exec, the program and its end; the row below each tells how\n"
+    "much of it is not execd's: starting bash alone may take longer than the target.\n"
+)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller rounds")
-    parser.add_argument("--json", metavar="FILE", help="write the JSON there instead of printing it")
+    report.add_options(parser)
     options = parser.parse_args()
-    binary = os.environ.get("EXECD") or str(HOME / "build" / "execd")
+    binary = os.environ.get("EXECD") or str(report.HOME / "build" / "execd")
     place = "/dev/shm" if shutil.disk_usage("/dev/shm").free > 2048 * MIB else None
-    where = stamp(binary)
-    rows = []
+    where = report.stamp(binary)
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        for what, value, unit, target, compare in rows_of(binary, folder, options.quick):
-            rows.append({"what": what, "value": value, "unit": unit, "target": target,
-                         "compare": compare, "verdict": verdict(value, target, compare)})
-            print(f"{what:34} {value:10.2f} {unit:10} {rows[-1]['verdict']}", file=sys.stderr)
-    text = table(where, rows)
-    print(text)
-    result = json.dumps({"environment": where, "rows": rows}, indent=1)
-    if options.json:
-        pathlib.Path(options.json).write_text(result + "\n")
-    else:
-        print(result)
-    if options.write:
-        write_document(text)
+        rows = report.collect(rows_of(binary, folder, options.quick))
+    report.finish("execd", options, where, PREFACE, rows)
 
 
 if __name__ == "__main__":
