@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +108,9 @@ static int open_listener(const struct config *c, int *ret, struct err *e)
 		len = sizeof(*v6);
 	}
 	fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Accepted sockets inherit TCP_NODELAY, early ones only if it is set before they come. */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
 	    bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, (int)c->backlog) < 0)
 		return err_set(e, -errno, "listen on %s port %lld: %m", c->host,
 			       (long long)c->port);
