@@ -158,22 +158,29 @@ def once():
     return code
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def stay(state, port):
     state.mkdir(mode=0o711, parents=True, exist_ok=True)
     server = Server(state.resolve(), port)
-    stop = []
     for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(s, lambda *_: stop.append(1) or server.process.terminate())
+        signal.signal(s, interrupt)
+    box = None
     try:
         server.wait()
         box, token = first_sandbox(server)
         say_next(server, box, token)
-        print(f"State is in {state}.  Ctrl-C ends the server; sandboxes stay for the next one.",
-              flush=True)
-        server.process.wait()
+        print(f"State is in {state}.  Ctrl-C ends the server; other sandboxes than the first stay "
+              "for the next one.", flush=True)
+        return server.process.wait()
+    except KeyboardInterrupt:
+        if box:
+            server.request("DELETE", f"/v1/sandboxes/{box}")
+        return server.stop()
     finally:
-        code = server.stop()
-    return 0 if stop else code
+        server.stop()
 
 
 def main():
