@@ -2,10 +2,10 @@
  * net/http_reply.c - exchanges as handlers see them: the request's parts, the answer's framing.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "base/err.h"
@@ -17,7 +17,6 @@
 
 #define HEAD_MAX    (96 * 1024)
 #define MESSAGE_MAX 2048
-#define UPGRADE_MS  5000
 
 void http_exchange_free(struct http_exchange *x)
 {
@@ -346,15 +345,6 @@ void http_reply_file(struct http_exchange *x, int status, int fd, uint64_t offse
 	finish(x);
 }
 
-/* The head is small, but a socket that is full to the brim gets a moment. */
-static void flush_before_leaving(struct http_conn *c)
-{
-	struct pollfd p = {.fd = c->fd, .events = POLLOUT};
-
-	while (c->out.len && !c->broken && poll(&p, 1, UPGRADE_MS) > 0)
-		http_out_flush(c);
-}
-
 int http_upgrade(struct http_exchange *x, int status, struct buf *ret_rest)
 {
 	osb_cleanup(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
@@ -367,7 +357,9 @@ int http_upgrade(struct http_exchange *x, int status, struct buf *ret_rest)
 				 VIEW_ARG(buf_view(&x->headers))) == 0) {
 		iov = (struct iovec){(void *)buf_view(&head).p, head.len};
 		http_out_write(c, &iov, 1);
-		flush_before_leaving(c);
+		/* The head is small: who left no room for it does not read what it asks for. */
+		if (c->out.len > 0)
+			(void)shutdown(fd, SHUT_RDWR);
 	}
 	buf_init(ret_rest, SIZE_MAX / 2);
 	if (buf_append_view(ret_rest, c->rest.len ? c->rest : buf_view(&c->in)) < 0)
