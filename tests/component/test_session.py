@@ -143,9 +143,10 @@ def test_timeout_ends_the_run_alone(execd, session):
 
 
 def start_and_leave(execd, session, mark):
-    """A run that would last; its client goes when it has begun."""
+    """A run that would last; its client goes when the shell waits for a program."""
+    command = f"sh -c 'echo $$ > {mark}; exec sleep 600'"
     with execd.connect() as conn:
-        conn.send(format_request("POST", f"/session/{session}/run", {"command": f"echo $$ > {mark}; sleep 600"}))
+        conn.send(format_request("POST", f"/session/{session}/run", {"command": command}))
         wait_until(lambda: mark.exists() and mark.read_text(), "start of the run")
 
 
