@@ -133,6 +133,27 @@ static void settled(void *arg, const struct err *e)
 		log_line(LOG_INFO, "sandboxes are adopted");
 }
 
+/* A server that was killed may have frozen or thawed a sandbox and not have written it down: what
+ * is written counts, because nobody was told anything else. */
+static void matched(void *arg, const struct err *e)
+{
+	(void)arg;
+	if (e)
+		log_line(LOG_WARN, "cannot freeze or thaw a sandbox as it was recorded",
+			 LOG_S("err", e->msg));
+}
+
+static void match_record(struct sandboxes *s, struct sandbox *b)
+{
+	const struct runtime_ops *ops = s->runtime->ops;
+
+	if (b->state == SANDBOX_RUNNING)
+		ops->resume(s->runtime, b->id, matched, NULL);
+	else if (b->state == SANDBOX_PAUSED)
+		ops->pause(s->runtime, b->id, matched, NULL);
+	b->unmatched = false;
+}
+
 struct adoption {
 	struct sandboxes *service;
 	char id[40];
@@ -144,8 +165,11 @@ static void adopted(void *arg, const struct err *e)
 	struct sandboxes *s = a->service;
 	struct sandbox *b = map_get(s->by_id, view_of(a->id));
 
-	if (b && !e)
+	if (b && !e) {
 		b->adopted = true;
+		if (b->unmatched)
+			match_record(s, b);
+	}
 	if (b && e && e->code == -ESRCH && !sandbox_is_over(b))
 		note_end(s, b, -1, false);
 	free(a);
@@ -203,11 +227,19 @@ static void expired(void *arg, struct sandbox *b)
 
 /* ---- loading ---- */
 
+/* An operation that was under way when the server was killed never happened. */
 static enum sandbox_state state_of(const char *name)
 {
+	static const enum sandbox_state before[SANDBOX_STATES_] = {
+		[SANDBOX_PENDING] = SANDBOX_FAILED,	   [SANDBOX_RUNNING] = SANDBOX_RUNNING,
+		[SANDBOX_PAUSING] = SANDBOX_RUNNING,	   [SANDBOX_PAUSED] = SANDBOX_PAUSED,
+		[SANDBOX_RESUMING] = SANDBOX_PAUSED,	   [SANDBOX_STOPPING] = SANDBOX_RUNNING,
+		[SANDBOX_TERMINATED] = SANDBOX_TERMINATED, [SANDBOX_FAILED] = SANDBOX_FAILED,
+	};
+
 	for (int i = 0; i < SANDBOX_STATES_; i++)
 		if (strcmp(sandbox_state_name((enum sandbox_state)i), name) == 0)
-			return (enum sandbox_state)i;
+			return before[i];
 	return SANDBOX_FAILED;
 }
 
@@ -227,6 +259,7 @@ static int load_one(void *arg, const struct store_sandbox *record)
 	memcpy(b->id, record->id, strlen(record->id) + 1);
 	memcpy(b->token, record->token, strlen(record->token) + 1);
 	b->state = state_of(record->state);
+	b->unmatched = true;
 	b->reason = sandbox_reason(record->reason);
 	b->message = record->message ? mem_strdup(record->message) : NULL;
 	b->created_us = record->created_us;

@@ -105,6 +105,7 @@ struct sandbox {
 	int64_t renewed_us; /* by access */
 	bool busy;	    /* an operation is under way */
 	bool adopted;	    /* known to the warden that is connected */
+	bool unmatched;	    /* loaded, and the runtime was not told yet to be as recorded */
 };
 
 struct sandbox *sandbox_new(void);

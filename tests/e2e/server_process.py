@@ -373,3 +373,8 @@ class Server:
 
     def counts(self):
         return {kind: len(found) for kind, found in self.leftovers().items()}
+
+    def is_clean(self):
+        """Of a server that has ended: nothing is left, but what the next one will delete."""
+        left = self.leftovers()
+        return not any(left[kind] for kind in left if kind != "trash")
