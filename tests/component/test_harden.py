@@ -13,9 +13,11 @@ from seed_execd import Seed
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory):
-    with Seed(tmp_path_factory.mktemp("harden"), "--harden") as seed:
+    directory = tmp_path_factory.mktemp("harden")
+    with Seed(directory, "--harden") as seed:
         seed.start(
             "sh", "-c", "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; exec sleep 1000",
+            env={"TMPDIR": str(directory)},
             lifecycle={"preStart": {"command": ["grep", "-E", "NoNewPrivs|Seccomp:", "/proc/self/status"]}},
         )  # fmt: skip
         yield seed
@@ -121,7 +123,8 @@ os.chroot('/') if os.geteuid() == 0 else None
 " """,
     "node": """node -e "require('fs').promises.readFile('/etc/passwd').then(() => {
   console.log(require('child_process').execSync('echo child').toString().trim()) })" """,
-    "git": "cd $(mktemp -d) && git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline | wc -l",
+    "git": "cd $(mktemp -d) && git init -q . && "
+    "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline | wc -l",
     "cc": "cd $(mktemp -d) && echo 'int main(void) { return 0; }' > a.c && cc -o a a.c && ./a && echo ran",
     "tar": "cd $(mktemp -d) && echo x > a && tar czf b.tgz a && tar xzf b.tgz && cat a",
     "perl": "perl -e 'print `echo child`'",

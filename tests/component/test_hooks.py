@@ -85,15 +85,15 @@ def test_runs_of_one_hook_never_overlap(seed, tmp_path):
 
 
 def test_a_periodic_hook_that_takes_too_long_is_killed_with_its_group(seed, tmp_path):
-    script = f"sleep 1000 & echo $! >> {tmp_path}/pids; wait"
+    pids = tmp_path / "pids"
+    pids.touch()
+    script = f"sleep 1000 & echo $! >> {pids}; wait"
     periodic = [{"name": "long", "schedule": "@every 1s", **sh(script, timeoutSeconds=1)}]
     seed.start("sleep", "1000", lifecycle={"periodic": periodic})
     seed.wait_log("execd", "hook long: killed: it took too long")
-    first = (tmp_path / "pids").read_text().split()[0]
-
-    wait_for(lambda: not runs(first), "the end of what it started")
     # It runs again afterwards.
-    wait_for(lambda: len((tmp_path / "pids").read_text().split()) > 1, "the next run")
+    wait_for(lambda: len(pids.read_text().split()) > 1, "the next run")
+    wait_for(lambda: not runs(pids.read_text().split()[0]), "the end of what it started")
 
 
 def test_failures_are_logged_and_the_hook_goes_on(seed):
