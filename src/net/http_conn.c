@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/err.h"
@@ -365,11 +366,22 @@ static void conn_ready(void *arg, int fd, unsigned events)
 	(void)http_conn_leave(c);
 }
 
+/* Timers come before input: after a pause of the whole sandbox, or on a busy machine, what was
+ * waited for may be there. */
+static bool input_waits(const struct http_conn *c)
+{
+	int n = 0;
+
+	return wants_input(c) && ioctl(c->fd, FIONREAD, &n) == 0 && n > 0;
+}
+
 void http_conn_expired(struct http_conn *c)
 {
 	http_conn_enter(c);
 	c->deadline_us = 0;
-	if (c->phase == PHASE_HEAD && c->in.len && http_out_empty(c)) {
+	if (c->phase != PHASE_LINGER && input_waits(c)) {
+		set_deadline(c, /* ms= */ 1);
+	} else if (c->phase == PHASE_HEAD && c->in.len && http_out_empty(c)) {
 		http_input_refuse(c, 408, "the request's head took too long");
 	} else if (c->phase == PHASE_BUSY && !http_out_empty(c)) {
 		http_conn_close(c);

@@ -181,6 +181,28 @@ static void closes_idle_connections(void **state)
 	bench_free(b);
 }
 
+static bool is_accepted(void *arg)
+{
+	return http_server_connections(((struct bench *)arg)->server) == 1;
+}
+
+static void a_request_that_waits_is_served_though_its_time_is_up(void **state)
+{
+	struct http_limits l = http_limits_default;
+	struct bench *b;
+
+	(void)state;
+	l.idle_ms = 30;
+	b = bench_new(&l, answer_ok);
+	connect_client(b);
+	spin(b->loop, is_accepted, b);
+	send_text(b, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	usleep(60000); /* the loop is held up, as when a sandbox is paused */
+	spin(b->loop, at_the_end, b);
+	assert_true(got(b, "HTTP/1.1 200 "));
+	bench_free(b);
+}
+
 static void body_came(struct http_exchange *x, struct view piece, void *arg)
 {
 	struct bench *b = arg;
@@ -432,6 +454,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stops_waiting_for_a_slow_head),
 		cmocka_unit_test(closes_idle_connections),
+		cmocka_unit_test(a_request_that_waits_is_served_though_its_time_is_up),
 		cmocka_unit_test(stops_waiting_for_a_body),
 		cmocka_unit_test(tells_when_the_client_leaves_in_the_middle),
 		cmocka_unit_test(tells_when_the_client_leaves_a_silent_exchange),
