@@ -32,7 +32,9 @@ instances = itertools.count()
 
 
 def program(name):
-    """In a directory of programs, or in a build directory."""
+    """In a directory of programs, or in a build directory; OPENSANDBOX_EXECD is another execd."""
+    if name == "execd" and os.environ.get("OPENSANDBOX_EXECD"):
+        return pathlib.Path(os.environ["OPENSANDBOX_EXECD"])
     for path in (BIN / name, BIN / "src" / PROGRAMS[name] / name):
         if path.is_file() and os.access(path, os.X_OK):
             return path
