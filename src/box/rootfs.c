@@ -1,5 +1,5 @@
 /*
- * box/rootfs.c - overlays of idmapped, detached layers.
+ * box/rootfs.c - overlays of idmapped layers.
  *
  * Layers and the writable directory are copies of mounts whose ids are shifted into the sandbox's
  * range: nothing is chowned, and what the sandbox writes lies on disk with plain ids, an ordinary
@@ -26,6 +26,10 @@ static int idmapped(const char *path, const struct setup *s, unsigned attrs, int
 
 	if (r == 0)
 		r = mountfd_shape(fd, attrs, s->userns_fd, e);
+	/* Kernels before 6.15 make overlays only of mounts in the caller's namespace.  Below the
+	 * new root the layers are out of sight, and go with the old root. */
+	if (r == 0)
+		r = mountfd_attach(fd, AT_FDCWD, s->new_root, e);
 	if (r < 0)
 		return err_ctx(e, "layer '%s'", path);
 	*ret = take_fd(fd);
@@ -63,6 +67,8 @@ int rootfs_mount(const struct setup *s, struct err *e)
 	r = idmapped(s->image, s, MOUNTFD_RDONLY, &image, e);
 	if (r == 0)
 		r = idmapped(s->layers, s, 0, &box, e);
+	if (r == 0 && s->usr)
+		r = idmapped(s->usr, s, MOUNTFD_RDONLY, &usr, e);
 	if (r == 0)
 		r = overlay(s, image, box, "upper", "work", &root, e);
 	if (r == 0)
@@ -73,9 +79,7 @@ int rootfs_mount(const struct setup *s, struct err *e)
 		return err_set(e, -errno, "chdir '%s': %m", s->new_root);
 	if (!s->usr)
 		return 0;
-	r = idmapped(s->usr, s, MOUNTFD_RDONLY, &usr, e);
-	if (r == 0)
-		r = overlay(s, usr, box, "usr-upper", "usr-work", &usr_root, e);
+	r = overlay(s, usr, box, "usr-upper", "usr-work", &usr_root, e);
 	if (r == 0)
 		r = mountfd_attach(usr_root, AT_FDCWD, "usr", e);
 	return r;
