@@ -1,5 +1,5 @@
 /*
- * warden/trash.c - deletes what lies in trash/, depth first, a bounded number of entries per turn.
+ * warden/trash.c - deletes what lies in trash/, depth first, for a moment per turn.
  *
  * Everything below was written by a sandbox: names are hostile, symbolic links are never followed,
  * and the depth has no bound, so a directory that is deep down is first moved up beside the others.
@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -22,8 +24,10 @@
 #include "net/loop.h"
 #include "warden/warden.h"
 
-#define ENTRIES_PER_TURN 256
-#define RETRY_MS	 1000
+/* A time, not a number of entries: removing one directory takes milliseconds on some disks, and
+ * requests wait meanwhile. */
+#define TURN_US	 1000
+#define RETRY_MS 1000
 
 struct trash {
 	struct warden *warden;
@@ -38,7 +42,7 @@ static bool is_dot(const char *name)
 
 /* Empties one directory: files are unlinked, non-empty directories move up into the trash itself.
  */
-static int empty_dir(struct warden *w, int dir_fd, unsigned *budget)
+static int empty_dir(struct warden *w, int dir_fd, uint64_t until)
 {
 	DIR *d;
 	struct dirent *entry;
@@ -49,12 +53,11 @@ static int empty_dir(struct warden *w, int dir_fd, unsigned *budget)
 		fd_close(dir_fd);
 		return -errno;
 	}
-	while (r == 0 && *budget > 0 && (entry = readdir(d))) {
+	while (r == 0 && clock_mono_us() < until && (entry = readdir(d))) {
 		char up[RAND_HEX_LEN + 1];
 
 		if (is_dot(entry->d_name))
 			continue;
-		(*budget)--;
 		if (unlinkat(dirfd(d), entry->d_name, 0) == 0 ||
 		    unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR) == 0)
 			continue;
@@ -69,7 +72,7 @@ static int empty_dir(struct warden *w, int dir_fd, unsigned *budget)
 /* One pass over the trash.  1 = there is more, 0 = it is empty, -errno. */
 static int pass(struct warden *w)
 {
-	unsigned budget = ENTRIES_PER_TURN;
+	uint64_t until = clock_mono_us() + TURN_US;
 	int copy = openat(w->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
 	bool more = false;
@@ -83,22 +86,25 @@ static int pass(struct warden *w)
 		fd_close(copy);
 		return -errno;
 	}
-	while (r == 0 && budget > 0 && (entry = readdir(d))) {
+	while (r == 0 && (entry = readdir(d))) {
 		int fd;
 
 		if (is_dot(entry->d_name))
 			continue;
-		budget--;
+		if (clock_mono_us() >= until) {
+			more = true;
+			break;
+		}
 		if (unlinkat(w->trash_fd, entry->d_name, 0) == 0 ||
 		    unlinkat(w->trash_fd, entry->d_name, AT_REMOVEDIR) == 0)
 			continue;
 		fd = openat(w->trash_fd, entry->d_name,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : empty_dir(w, fd, &budget);
+		r = fd < 0 ? -errno : empty_dir(w, fd, until);
 		more = true; /* the directory itself, and what moved up out of it */
 	}
 	closedir(d);
-	return r == 0 && (more || budget == 0) ? 1 : r;
+	return r == 0 && more ? 1 : r;
 }
 
 static void work(void *arg)
