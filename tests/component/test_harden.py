@@ -10,6 +10,9 @@ import pytest
 
 from seed_execd import Seed
 
+LOOK = ["grep", "-E", "NoNewPrivs|Seccomp:", "/proc/self/status"]
+LOCKED = ["NoNewPrivs:\t1", "Seccomp:\t2"]
+
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory):
@@ -18,12 +21,9 @@ def seed(tmp_path_factory):
         seed.start(
             "sh", "-c", "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; exec sleep 1000",
             env={"TMPDIR": str(directory)},
-            lifecycle={"preStart": {"command": ["grep", "-E", "NoNewPrivs|Seccomp:", "/proc/self/status"]}},
+            lifecycle={"preStart": {"command": LOOK}},
         )  # fmt: skip
         yield seed
-
-
-LOCKED = ["NoNewPrivs:\t1", "Seccomp:\t2"]
 
 
 def test_commands_entrypoint_and_hooks_are_filtered(seed):
@@ -41,6 +41,20 @@ def test_sessions_are_filtered(seed):
     status, body = seed.request("POST", f"/session/{session}/run", command)
     assert status == 200 and b"NoNewPrivs: 1" in body and b"Seccomp: 2" in body
     assert seed.request("DELETE", f"/session/{session}")[0] in (200, 204)
+
+
+def test_shells_of_isolated_sessions_are_filtered(seed, tmp_path):
+    capabilities = json.loads(seed.request("GET", "/v1/isolated/capabilities")[1])
+    if not capabilities["available"]:
+        pytest.skip(capabilities["message"])
+    body = {"workspace": {"path": str(tmp_path), "mode": "rw"}, "profile": "balanced"}
+    status, body = seed.request("POST", "/v1/isolated/session", body)
+    assert status == 201, body
+    session = "/v1/isolated/session/" + json.loads(body)["session_id"]
+    code = {"code": "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status | tr '\\t' ' '"}
+    status, body = seed.request("POST", f"{session}/run", code)
+    assert status == 200 and b"NoNewPrivs: 1" in body and b"Seccomp: 2" in body
+    assert seed.request("DELETE", session)[0] in (200, 204)
 
 
 def test_the_daemon_itself_is_not_filtered(seed):

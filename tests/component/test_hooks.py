@@ -28,7 +28,8 @@ def test_the_first_hook_runs_before_the_entrypoint_and_beside_the_daemon(seed, t
     hold = tmp_path / "hold"
     script = f"echo hook $A; while ! test -e {hold}; do sleep 0.02; done; touch {tmp_path}/prepared"
     lifecycle = {"preStart": sh(script)}
-    seed.start("sh", "-c", f"ls {tmp_path}/prepared; exec sleep 1000", env={"A": "1"}, lifecycle=lifecycle)
+    entry = f"ls {tmp_path}/prepared; exec sleep 1000"
+    seed.start("sh", "-c", entry, env={"A": "1"}, lifecycle=lifecycle)
     assert seed.request("GET", "/ping")[0] == 200
     seed.wait_log("hook:preStart", "hook 1")
     assert seed.log("stdout") == []
@@ -114,7 +115,8 @@ def test_the_end_of_the_entrypoint_ends_the_hooks(seed, tmp_path):
 
 
 def test_many_schedules_are_understood(seed):
-    schedules = ["@hourly", "@daily", "*/5 * * * *", "0 0 29 2 *", "15,45 9-17 * JAN-MAR MON-FRI", "@every 1h30m"]
+    schedules = ["@hourly", "@daily", "*/5 * * * *", "0 0 29 2 *", "@every 1h30m"]
+    schedules += ["15,45 9-17 * JAN-MAR MON-FRI"]
     periodic = [{"name": f"n{i}", "schedule": s, **sh("true")} for i, s in enumerate(schedules)]
     seed.start("sh", "-c", "echo up", lifecycle={"periodic": periodic})
     assert seed.wait() == 0

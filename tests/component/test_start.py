@@ -207,7 +207,8 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z (stdout|stderr|exec
 
 
 def test_every_line_has_its_time_and_its_source(seed):
-    seed.start("sh", "-c", r"printf 'a\n\nb\r\nstdout x\n'; printf 'c\rd' >&2; head -c 40000 /dev/zero | tr '\0' x")
+    script = r"printf 'a\n\nb\r\nstdout x\n'; printf 'c\rd' >&2; head -c 40000 /dev/zero | tr '\0' x"
+    seed.start("sh", "-c", script)
     assert seed.wait() == 0
     for line in seed.log_path.read_text().splitlines():
         assert STAMP.match(line), line

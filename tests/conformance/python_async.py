@@ -1,4 +1,4 @@
-"""The published Python client, asyncio, and its client-side pools: python_async.py HOST:PORT KEY."""
+"""The published Python client, asyncio, and its pools: python_async.py HOST:PORT KEY."""
 
 import asyncio
 import logging
@@ -86,7 +86,8 @@ async def commands_at_the_same_time():
         seen.append(message.text)
 
     handlers = ExecutionHandlers(on_stdout=out)
-    runs = [box.commands.run(f"sleep 0.1; echo {n}; exit {n}", handlers=handlers) for n in range(20)]
+    scripts = [f"sleep 0.1; echo {n}; exit {n}" for n in range(20)]
+    runs = [box.commands.run(script, handlers=handlers) for script in scripts]
     done = await asyncio.gather(*runs)
     assert [run.exit_code for run in done] == list(range(20))
     assert sorted(map(int, seen)) == list(range(20))

@@ -20,12 +20,18 @@ from opensandbox.models.filesystem import (
     SetPermissionEntry,
     WriteEntry,
 )
-from opensandbox.models.sandboxes import LifecycleHook, PeriodicLifecycleHook, SandboxFilter, SandboxLifecycle
+from opensandbox.models.sandboxes import (
+    LifecycleHook,
+    PeriodicLifecycleHook,
+    SandboxFilter,
+    SandboxLifecycle,
+)
 
 domain, key = sys.argv[1:3]
 logging.disable(logging.CRITICAL)
 case = Cases()
 IMAGE = "opensandbox/code-interpreter:latest"
+BACKGROUND = RunCommandOpts(background=True)
 
 
 def config(**options):
@@ -92,7 +98,8 @@ def commands(box):
     failed = box.commands.run("exit 7", handlers=handlers)
     assert failed.exit_code == 7 and failed.error is not None and seen[-1] == ("error", "7")
     options = RunCommandOpts(working_directory="/tmp", envs={"X": "y"}, uid=65534, gid=65534)
-    assert text(box.commands.run("pwd; echo $X; id -u; id -g", opts=options)).split() == ["/tmp", "y", "65534", "65534"]
+    shown = text(box.commands.run("pwd; echo $X; id -u; id -g", opts=options))
+    assert shown.split() == ["/tmp", "y", "65534", "65534"]
     late = box.commands.run("sleep 1000", opts=RunCommandOpts(timeout=timedelta(seconds=1)))
     assert late.error is not None
     assert text(box.commands.run(["printf", "%s|", "a b", "$HOME"])) == "a b|$HOME|"
@@ -109,13 +116,14 @@ def variables_that_last(box):
 
 @case
 def background_commands(box):
-    started = box.commands.run("echo first; sleep 0.2; echo last; exit 3", opts=RunCommandOpts(background=True))
-    status = eventually(lambda: (s := box.commands.get_command_status(started.id)) and not s.running and s)
+    started = box.commands.run("echo first; sleep 0.2; echo last; exit 3", opts=BACKGROUND)
+    eventually(lambda: not box.commands.get_command_status(started.id).running)
+    status = box.commands.get_command_status(started.id)
     assert status.exit_code == 3 and status.finished_at is not None
     logs = box.commands.get_background_command_logs(started.id)
     assert logs.content.split() == ["first", "last"] and logs.cursor
     assert box.commands.get_background_command_logs(started.id, cursor=logs.cursor).content == ""
-    endless = box.commands.run("sleep 1000", opts=RunCommandOpts(background=True))
+    endless = box.commands.run("sleep 1000", opts=BACKGROUND)
     assert box.commands.get_command_status(endless.id).running
     box.commands.interrupt(endless.id)
     eventually(lambda: not box.commands.get_command_status(endless.id).running)
@@ -143,12 +151,15 @@ def files(box):
     assert fs.read_bytes("/work/a/two.bin", range_header="bytes=1-3") == b"\x01\x02\x03"
     info = fs.get_file_info(["/work/a/one.txt"])["/work/a/one.txt"]
     assert (info.size, info.mode, info.owner) == (13, 640, "root")
-    fs.set_permissions([SetPermissionEntry(path="/work/a/one.txt", mode=600, owner="nobody", group="nogroup")])
+    nobody = {"owner": "nobody", "group": "nogroup"}
+    fs.set_permissions([SetPermissionEntry(path="/work/a/one.txt", mode=600, **nobody)])
     info = fs.get_file_info(["/work/a/one.txt"])["/work/a/one.txt"]
     assert (info.mode, info.owner, info.group) == (600, "nobody", "nogroup")
-    fs.replace_contents([ContentReplaceEntry(path="/work/a/one.txt", old_content="first", new_content="1st")])
+    change = {"old_content": "first", "new_content": "1st"}
+    fs.replace_contents([ContentReplaceEntry(path="/work/a/one.txt", **change)])
     assert fs.read_file("/work/a/one.txt") == "1st\nsecond\n"
-    assert [e.path for e in fs.search(SearchEntry(path="/work", pattern="*.bin"))] == ["/work/a/two.bin"]
+    found = fs.search(SearchEntry(path="/work", pattern="*.bin"))
+    assert [e.path for e in found] == ["/work/a/two.bin"]
     listed = fs.list_directory(DirectoryListEntry(path="/work/a", depth=1))
     assert sorted(pathlib.PurePath(e.path).name for e in listed) == ["b", "one.txt", "two.bin"]
     fs.move_files([MoveEntry(src="/work/a/one.txt", dest="/work/a/b/three.txt")])
@@ -168,7 +179,7 @@ def metrics(box):
 @case
 def pause_and_resume():
     box = make()
-    box.commands.run("(while :; do echo x >> /tmp/ticks; sleep 0.01; done) &", opts=RunCommandOpts(background=True))
+    box.commands.run("while :; do echo x >> /tmp/ticks; sleep 0.01; done", opts=BACKGROUND)
     eventually(lambda: "x" in text(box.commands.run("cat /tmp/ticks || true")))
     box.pause()
     eventually(lambda: box.get_info().status.state == "Paused")
@@ -194,22 +205,24 @@ def manager_filters():
     run = f"run-{time.time_ns()}"
     boxes = [make(metadata={"run": run, "n": str(n % 2)}) for n in range(3)]
     with SandboxManagerSync.create(config()) as manager:
-        listed = manager.list_sandbox_infos(SandboxFilter(metadata={"run": run}))
-        assert {i.id for i in listed.sandbox_infos} == {b.id for b in boxes}
-        zero = manager.list_sandbox_infos(SandboxFilter(metadata={"run": run, "n": "0"}))
-        assert {i.id for i in zero.sandbox_infos} == {boxes[0].id, boxes[2].id}
+
+        def ids(states=None, **metadata):
+            found = SandboxFilter(metadata={"run": run, **metadata}, states=states)
+            return {info.id for info in manager.list_sandbox_infos(found).sandbox_infos}
+
+        assert ids() == {box.id for box in boxes}
+        assert ids(n="0") == {boxes[0].id, boxes[2].id}
         page = manager.list_sandbox_infos(SandboxFilter(metadata={"run": run}, page_size=2, page=2))
         assert len(page.sandbox_infos) == 1 and page.pagination.total_items == 3
         assert page.pagination.total_pages == 2 and not page.pagination.has_next_page
         manager.pause_sandbox(boxes[1].id)
-        paused = SandboxFilter(metadata={"run": run}, states=["Paused"])
-        eventually(lambda: [i.id for i in manager.list_sandbox_infos(paused).sandbox_infos] == [boxes[1].id])
+        eventually(lambda: ids(["Paused"]) == {boxes[1].id})
         manager.resume_sandbox(boxes[1].id)
         manager.renew_sandbox(boxes[1].id, timedelta(minutes=20))
         for box in boxes:
             manager.kill_sandbox(box.id)
             box.close()
-        eventually(lambda: not manager.list_sandbox_infos(SandboxFilter(metadata={"run": run}, states=["Running"])).sandbox_infos)
+        eventually(lambda: not ids(["Running"]))
 
 
 @case
@@ -222,7 +235,7 @@ def metadata_patch(box):
 @case
 def endpoints(box):
     direct = box.get_endpoint(44772)
-    assert direct.endpoint and any(name.lower() == "x-execd-access-token" for name in direct.headers)
+    assert direct.endpoint and "x-execd-access-token" in map(str.lower, direct.headers)
     proxied = SandboxSync.connect(box.id, connection_config=config(use_server_proxy=True))
     assert f"/sandboxes/{box.id}/proxy/44772" in proxied.get_endpoint(44772).endpoint
     assert text(proxied.commands.run("echo through the server")) == "through the server"
@@ -233,9 +246,11 @@ def endpoints(box):
 
 @case
 def hooks():
+    prepare = ["sh", "-c", "echo prepared > /tmp/prepared"]
+    tick = ["sh", "-c", "echo x >> /tmp/hook"]
     lifecycle = SandboxLifecycle(
-        pre_start=LifecycleHook(command=["sh", "-c", "echo prepared > /tmp/prepared"], timeout_seconds=20),
-        periodic=[PeriodicLifecycleHook(name="tick", schedule="@every 1s", command=["sh", "-c", "echo x >> /tmp/hook"])],
+        pre_start=LifecycleHook(command=prepare, timeout_seconds=20),
+        periodic=[PeriodicLifecycleHook(name="tick", schedule="@every 1s", command=tick)],
     )
     box = make(lifecycle=lifecycle)
     assert eventually(lambda: text(box.commands.run("cat /tmp/prepared || true"))) == "prepared"
@@ -246,7 +261,8 @@ def hooks():
 @case
 def diagnostics():
     box = make(entrypoint=["sh", "-c", "echo said by the entrypoint; exec sleep 1000"])
-    eventually(lambda: "said by the entrypoint" in str(box.get_diagnostic_logs("container").content))
+    said = "said by the entrypoint"
+    eventually(lambda: said in str(box.get_diagnostic_logs("container").content))
     assert str(box.get_diagnostic_events("runtime").content)
     box.destroy()
 
