@@ -2,12 +2,33 @@
 
 import json
 import os
+import pathlib
+import signal
 import socket
 import subprocess
 
 from bare_execd import BINARY, DEADLINE, UnixConnection, wait_for
 
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "runtime error:")
+
+
+def descendants(pid):
+    """Descriptors of all processes below one that still live."""
+    found, pids = [], [pid]
+    while pids:
+        try:
+            path = f"/proc/{pids.pop()}/task"
+            tasks = os.listdir(path)
+            text = " ".join(pathlib.Path(f"{path}/{task}/children").read_text() for task in tasks)
+        except OSError:
+            continue
+        for child in map(int, text.split()):
+            try:
+                found.append(os.pidfd_open(child))
+                pids.append(child)
+            except ProcessLookupError:
+                pass
+    return found
 
 
 class Seed:
@@ -49,9 +70,16 @@ class Seed:
 
     def __exit__(self, *_):
         self.peer.close()
+        below = descendants(self.pid)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(DEADLINE)
+        for pidfd in below:  # in a sandbox they would have gone with it
+            try:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            os.close(pidfd)
         text = self.stderr_path.read_text(errors="replace")
         assert not any(report in text for report in REPORTS), text[-8000:]
 
