@@ -48,6 +48,9 @@ static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, s
 	r = write_map(pid, "uid_map", base, count, e);
 	if (r == 0)
 		r = write_map(pid, "gid_map", base, count, e);
+	/* What is not mapped now, anybody inside may map once. */
+	if (r == 0)
+		r = write_map(pid, "projid_map", base, count, e);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
