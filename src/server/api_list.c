@@ -34,7 +34,7 @@ static void write_page(struct json_writer *w, void *arg)
 		total++;
 	}
 	json_write_array_end(w);
-	pages = (total + q->page_size - 1) / q->page_size;
+	pages = (total + q->page_size - 1) / MAX(q->page_size, UINT64_C(1));
 	json_write_key(w, "pagination");
 	json_write_object(w);
 	json_put_int(w, "page", (int64_t)q->page);

@@ -4,6 +4,7 @@
 #include "server/config.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -308,6 +309,7 @@ static int check(struct config *c, struct err *e)
 {
 	unsigned char address[sizeof(struct in6_addr)];
 
+	assert(c->host); /* it has a default */
 	if (strcmp(c->host, "localhost") == 0) {
 		free(c->host);
 		c->host = mem_strdup("127.0.0.1");

@@ -140,7 +140,7 @@ void expiry_update(struct expiry *x, struct sandbox *b)
 	if (b->expires_us != 0) {
 		if (x->n == x->cap) {
 			x->cap = MAX(x->cap * 2, (size_t)64);
-			x->heap = mem_resize(x->heap, x->cap, sizeof(*x->heap));
+			x->heap = mem_resize(x->heap, x->cap, sizeof(void *));
 		}
 		place(x, x->n++, b);
 		sift_up(x, b->expiry_slot);

@@ -238,7 +238,7 @@ def test_a_log_that_cannot_be_written_to_stops_nobody(tmp_path):
 
 
 def test_output_of_a_child_that_was_left_behind_does_not_hold_up_the_end(seed):
-    seed.start("sh", "-c", "sleep 1000 & echo done; exit 4")
+    seed.start("sh", "-c", "sleep 8 & echo done; exit 4")
     assert seed.wait() == 4
     assert seed.log("stdout") == ["done"]
 
