@@ -3,7 +3,7 @@
 FUZZ_SECONDS ?= 60
 EXECD_PORT ?= 44772
 
-.PHONY: help deps build run demo check lint fmt fuzz bench run-execd clean
+.PHONY: help deps build run demo check lint fmt fuzz bench guest run-execd clean
 
 help:
 	@echo 'make deps       install what is missing from the Debian packages'
@@ -14,7 +14,8 @@ help:
 	@echo 'make lint       format, layer, style, API and clang-tidy checks alone'
 	@echo 'make fmt        format all C files in place'
 	@echo 'make fuzz       fuzz each target for FUZZ_SECONDS (default $(FUZZ_SECONDS))'
-	@echo 'make bench      measure execd (release build) and print the table'
+	@echo 'make bench      measure execd and the server (release build), print the tables'
+	@echo 'make guest      limits on a unified cgroup hierarchy, in an emulated machine'
 	@echo 'make run-execd  start build/execd on 127.0.0.1:$(EXECD_PORT)'
 	@echo 'make clean      remove all build directories'
 
@@ -47,6 +48,11 @@ fuzz:
 
 bench: build
 	@/usr/bin/python3 bench/execd.py
+	@/usr/bin/python3 bench/server.py
+
+guest: build
+	@tools/deps.sh guest
+	@/usr/bin/python3 tools/guest.py || [ $$? -eq 77 ]
 
 run-execd: build
 	@tools/run_execd.sh $(EXECD_PORT)

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Installs what is missing from the Debian packages: `deps.sh build` what the programs need to
-# compile, `deps.sh all` what tests and checks need as well.  Silent when nothing is missing.
+# compile, `deps.sh all` what tests and checks need as well, `deps.sh guest` what it takes to boot
+# another kernel.  Silent when nothing is missing.
 set -euo pipefail
 
 build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
 	libseccomp-dev libsqlite3-dev nftables python3 python3-yaml)
 checks=(git clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
 	python3-pytest)
+guest=(qemu-system-x86 busybox-static e2fsprogs)
 
 case "${1:-all}" in
 build) wanted=("${build[@]}") ;;
 all) wanted=("${build[@]}" "${checks[@]}") ;;
+guest) wanted=("${guest[@]}") ;;
 *)
-	echo "usage: $0 [build|all]" >&2
+	echo "usage: $0 [build|all|guest]" >&2
 	exit 2
 	;;
 esac
