@@ -2,8 +2,12 @@
 # Everything that must hold before code lands: builds without warnings, lint, unit, fuzz-corpus
 # and fault tests, component tests; the tests also under ASan and UBSan; nothing left behind.
 # Logs are in build-check/logs.  The last line is `N passed, N failed`.
+#
+#   check.sh           the programs one by one
+#   check.sh product   whole servers with real sandboxes, published clients, the emulated machine
 set -uo pipefail
 cd "$(dirname "$0")/.."
+what=${1:-programs}
 . tools/env.sh
 
 out=$PWD/build-check
@@ -98,7 +102,25 @@ meson_tests() {
 	bad=$(sed -n 's/^\(Fail\|Timeout\|Unexpected Pass\): *\([0-9]*\).*/\2/p' "$logs/$name.log" |
 		awk '{n += $1} END {print n + 0}')
 	[ $code -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+	[ "$bad" -eq 0 ] || second_chance "$name" "$dir"
 	note "$name" "${ok:-0}" "$bad" $((SECONDS - t))
+}
+
+# second_chance NAME DIR: programs that failed run again, alone; one that passes then is reported
+# as flaky.  A sanitizer's report is final.  Changes the caller's ok and bad.
+second_chance() {
+	local name=$1 dir=$2 test
+	if grep -qE 'Sanitizer|runtime error:' "$logs/$name.log"; then
+		return
+	fi
+	while read -r test; do
+		if meson test -C "$dir" --no-rebuild --print-errorlogs -t 3 "$test" \
+			>>"$logs/$name.log" 2>&1 </dev/null; then
+			remarks+=("flaky: $test ($name)")
+			ok=$((ok + 1)) bad=$((bad - 1))
+		fi
+	done < <(sed -n 's/^ *[0-9]*\/[0-9]* .*opensandbox:\([^ ]*\) *\(FAIL\|TIMEOUT\).*/\1/p' \
+		"$logs/$name.log" | sort -u)
 }
 
 # component_tests NAME BINARY VARIABLE DIRECTORY: the whole program, through its sockets; the
@@ -150,24 +172,52 @@ rm -f "$out"/leftovers.*
 stage deps tools/deps.sh all
 [ -x "$python" ] || python=python3
 
-stage build-gcc build_release
-stage build-clang build clang clang --buildtype=release
-stage build-sanitized build sanitized clang --buildtype=debugoptimized \
-	-Db_sanitize=address,undefined -Db_lundef=false
+check_programs() {
+	stage build-gcc build_release
+	stage build-clang build clang clang --buildtype=release
+	stage build-sanitized build sanitized clang --buildtype=debugoptimized \
+		-Db_sanitize=address,undefined -Db_lundef=false
 
-tidy_in_background
-stage format tools/format.sh --check
-stage layers "$python" tools/check_layers.py
-stage style "$python" tools/check_style.py
-[ ! -f tools/check_api.py ] || stage api "$python" tools/check_api.py
+	tidy_in_background
+	stage format tools/format.sh --check
+	stage layers "$python" tools/check_layers.py
+	stage style "$python" tools/check_style.py
+	[ ! -f tools/check_api.py ] || stage api "$python" tools/check_api.py
 
-meson_tests unit-release gcc
-meson_tests unit-sanitized sanitized
-component_tests component-release "$out/execd" EXECD tests/component
-component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component
-component_tests warden-release "$out/gcc/src/warden/opensandbox-warden" WARDEN tests/warden
-component_tests warden-sanitized "$out/sanitized/src/warden/opensandbox-warden" WARDEN tests/warden
-wait_for_tidy
+	meson_tests unit-release gcc
+	meson_tests unit-sanitized sanitized
+	component_tests component-release "$out/execd" EXECD tests/component
+	component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component
+	component_tests warden-release "$out/gcc/src/warden/opensandbox-warden" WARDEN tests/warden
+	component_tests warden-sanitized "$out/sanitized/src/warden/opensandbox-warden" WARDEN tests/warden
+	wait_for_tidy
+}
+
+# The three programs side by side, as they are installed.
+gather_programs() {
+	mkdir -p "$out/bin"
+	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
+		"$out/gcc/src/server/opensandbox-server" "$out/bin/"
+}
+
+check_product() {
+	stage build-gcc build_release
+	stage programs gather_programs
+	stage deps-guest tools/deps.sh guest
+	component_tests e2e "$out/bin" OPENSANDBOX_BIN tests/e2e
+	component_tests escape "$out/bin" OPENSANDBOX_BIN tests/escape
+	component_tests conformance "$out/bin" OPENSANDBOX_BIN tests/conformance
+	component_tests guest "$out/bin" OPENSANDBOX_BIN tests/guest
+}
+
+case $what in
+programs) check_programs ;;
+product) check_product ;;
+*)
+	echo "usage: check.sh [product]" >&2
+	exit 2
+	;;
+esac
 stage leftovers no_leftovers
 
 echo
