@@ -65,7 +65,7 @@ const struct config_key config_keys[] = {
 	 "Sandboxes at a time; more are refused with 429."},
 	{"native", "max_concurrent_creates", NUMBER, AT(max_concurrent_creates), 1, 65535, NULL,
 	 "256",
-	 "Creates under way at a time; more are refused with 429."},
+	 "Creates under way at a time; more are refused with 503."},
 	{"native", "max_concurrent_requests", NUMBER, AT(max_concurrent_requests), 0, 1000000,
 	 NULL, "2048",
 	 "Requests under way at a time, streams included; more are refused with 503. 0: no limit."},
