@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/err.h"
-#include "sys/capset.h"
+#include "sys/caps.h"
 #include "sys/keyring.h"
 
 /* Docker's set without NET_RAW, MKNOD and AUDIT_WRITE. */
@@ -58,7 +58,7 @@ int harden_keyring(struct err *e)
 
 int harden_capabilities(struct err *e)
 {
-	return capset_keep_only(KEPT_CAPABILITIES, e);
+	return caps_keep_only(KEPT_CAPABILITIES, e);
 }
 
 int harden_no_new_privs(struct err *e)

@@ -122,6 +122,18 @@ static int open_network(struct err *e)
 	return 0;
 }
 
+/* execd gives isolated sessions a /proc of their own.  The kernel allows that in a namespace that
+ * has one without masks, so one lies where nobody gets to: below what is mounted on "dev" later. */
+static int keep_whole(struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	int r = mountfd_clone(AT_FDCWD, "proc", &fd, e);
+
+	if (r == 0 && mkdir("dev/proc", 0555) < 0)
+		r = err_set(e, -errno, "mkdir: %m");
+	return r < 0 ? r : mountfd_attach(fd, AT_FDCWD, "dev/proc", e);
+}
+
 int rootfs_mount_proc(const struct setup *s, struct err *e)
 {
 	int r = mount_new("proc", NULL, 0, QUIET, "proc", e);
@@ -129,11 +141,13 @@ int rootfs_mount_proc(const struct setup *s, struct err *e)
 	(void)s;
 	if (r == 0)
 		r = open_network(e);
+	if (r == 0)
+		r = mount_blank(e);
+	if (r == 0)
+		r = keep_whole(e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(read_only); i++)
 		if (access(read_only[i], F_OK) == 0)
 			r = cover(read_only[i], read_only[i], e);
-	if (r == 0)
-		r = mount_blank(e);
 	return r < 0 ? r : hide_masked(e);
 }
 

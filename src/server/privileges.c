@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "codec/passwd.h"
-#include "sys/capset.h"
+#include "sys/caps.h"
 #include "sys/protect.h"
 
 #define PASSWD_MAX (1 << 20)
@@ -94,9 +94,9 @@ int privileges_drop(const struct privileges *p, const char *root, struct err *e)
 		return err_set(e, -errno, "make %s the root directory: %m", root);
 	r = change_ids(p, e);
 	if (r == 0)
-		r = capset_raise_effective(e);
+		r = caps_raise_effective(e);
 	if (r == 0)
-		r = capset_keep_only(0, e);
+		r = caps_keep_only(0, e);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

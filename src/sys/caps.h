@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/macro.h"
 
@@ -20,3 +21,10 @@ bool caps_can_change_user(void);
  * own files and processes: no mounts, no devices, no tracing, no network administration.
  */
 osb_must_check int caps_limit(struct err *e);
+
+/* Effective = permitted. */
+osb_must_check int caps_raise_effective(struct err *e);
+
+/* Bounding, permitted, effective: only `mask` (bit n = capability n); inheritable and ambient:
+ * none. */
+osb_must_check int caps_keep_only(uint64_t mask, struct err *e);

@@ -7,7 +7,7 @@
 #include <sys/fsuid.h>
 
 #include "base/err.h"
-#include "sys/capset.h"
+#include "sys/caps.h"
 
 /* The calls return the old value; asking with -1 changes nothing and tells whether the change took.
  */
@@ -17,7 +17,7 @@ static int change(uint32_t id, struct err *e)
 	(void)setfsuid(id);
 	if (setfsgid((gid_t)-1) != (int)id || setfsuid((uid_t)-1) != (int)id)
 		return err_set(e, -EPERM, "setfsuid %u", id);
-	return capset_raise_effective(e);
+	return caps_raise_effective(e);
 }
 
 int fsids_become(uint32_t id, struct err *e)

@@ -22,7 +22,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "sys/capset.h"
+#include "sys/caps.h"
 
 static int write_map(pid_t pid, const char *name, uint32_t base, uint32_t count, struct err *e)
 {
@@ -81,7 +81,7 @@ static pid_t clone_as(uid_t owner, struct err *e)
 
 	if (seteuid(owner) < 0)
 		return err_set(e, -errno, "seteuid: %m");
-	pid = capset_raise_effective(e);
+	pid = caps_raise_effective(e);
 	if (pid == 0) {
 		pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 		if (pid == 0)
