@@ -92,9 +92,9 @@ def test_ends_that_came_meanwhile_are_told(make_server):
     s = make_server()
     wait = "until test -e /tmp/end; do sleep 0.02; done; exit "
     good, bad = (s.create(entrypoint=["sh", "-c", wait + code])["id"] for code in ("0", "9"))
+    pids = [int(first_pid(s, box)) for box in (good, bad)]
     for box in (good, bad):
         s.background(box, "sleep 1; touch /tmp/end")
-    pids = [int(first_pid(s, box)) for box in (good, bad)]
     s.kill_all()
     eventually(lambda: not any(os.path.exists(f"/proc/{pid}/root/proc") for pid in pids))
     s.start()
