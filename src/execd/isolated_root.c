@@ -247,8 +247,12 @@ static void mask_proc(void)
 {
 	static const char *const read_only[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs",
 						"/proc/sysrq-trigger"};
-	static const char *const masked[] = {"/proc/kcore", "/proc/keys", "/proc/timer_list",
-					     "/proc/kmsg", "/proc/latency_stats"};
+	static const char *const masked[] = {
+		"/proc/cmdline",     "/proc/config.gz",	 "/proc/interrupts",	"/proc/kallsyms",
+		"/proc/kcore",	     "/proc/key-users",	 "/proc/keys",		"/proc/kmsg",
+		"/proc/kpagecount",  "/proc/kpageflags", "/proc/latency_stats", "/proc/modules",
+		"/proc/sched_debug", "/proc/slabinfo",	 "/proc/timer_list",	"/proc/vmallocinfo",
+	};
 	struct err e = ERR_NONE;
 
 	for (size_t i = 0; i < ARRAY_LEN(read_only); i++) {
