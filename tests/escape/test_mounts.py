@@ -59,6 +59,14 @@ def test_mounts_do_not_tell_where_things_are_on_the_host(box, server):
     assert str(server.dir) not in text and server.tag not in text and "/boxes/" not in text
 
 
+def test_nothing_hidden_is_in_reach(box):
+    """There is a /proc without masks below /dev, for the kernel's sake."""
+    assert " /dev/proc " in box.out("cat /proc/self/mountinfo")
+    for path in ("/dev/proc", "/dev/proc/kallsyms", "/dev/blank", "/proc/self/root/dev/proc",
+                 "/dev/../dev/proc", "/dev/pts/../proc"):
+        assert box.read_error(path) == "ENOENT", path
+
+
 def test_an_overlay_takes_no_marks_of_its_own(box):
     assert box.attempt("trusted_xattr") in ("EPERM", "ENOTSUP", "EOPNOTSUPP")
     assert box.attempt("mknod_char", 0) == "EPERM"  # a whiteout
