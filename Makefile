@@ -3,7 +3,7 @@
 FUZZ_SECONDS ?= 60
 EXECD_PORT ?= 44772
 
-.PHONY: help deps build run demo check check-product lint fmt fuzz bench guest run-execd clean
+.PHONY: help deps build run demo check lint fmt fuzz bench guest run-execd clean
 
 help:
 	@echo 'make deps       install what is missing from the Debian packages'
@@ -11,7 +11,6 @@ help:
 	@echo 'make run        build, serve on 127.0.0.1:PORT (8080) and show a first sandbox'
 	@echo 'make demo       the same once, leaving nothing behind'
 	@echo 'make check      build in every way, then run all tests and checks'
-	@echo 'make check-product  whole servers, real sandboxes, published clients, an emulated machine'
 	@echo 'make lint       format, layer, style, API and clang-tidy checks alone'
 	@echo 'make fmt        format all C files in place'
 	@echo 'make fuzz       fuzz each target for FUZZ_SECONDS (default $(FUZZ_SECONDS))'
@@ -35,9 +34,6 @@ demo: build
 
 check:
 	@tools/check.sh
-
-check-product:
-	@tools/check.sh product
 
 lint:
 	@tools/deps.sh all

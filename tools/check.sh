@@ -3,11 +3,12 @@
 # and fault tests, component tests; the tests also under ASan and UBSan; nothing left behind.
 # Logs are in build-check/logs.  The last line is `N passed, N failed`.
 #
-#   check.sh           the programs one by one
-#   check.sh product   whole servers with real sandboxes, published clients, the emulated machine
+#   check.sh            everything
+#   check.sh programs   the programs one by one
+#   check.sh product    whole servers with real sandboxes, published clients, the emulated machine
 set -uo pipefail
 cd "$(dirname "$0")/.."
-what=${1:-programs}
+what=${1:-everything}
 . tools/env.sh
 
 out=$PWD/build-check
@@ -201,9 +202,10 @@ gather_programs() {
 }
 
 check_product() {
-	stage build-gcc build_release
+	[ -x "$out/execd" ] || stage build-gcc build_release
 	stage programs gather_programs
 	stage deps-guest tools/deps.sh guest
+	export E2E_CHURN=2000
 	component_tests e2e "$out/bin" OPENSANDBOX_BIN tests/e2e
 	component_tests escape "$out/bin" OPENSANDBOX_BIN tests/escape
 	component_tests conformance "$out/bin" OPENSANDBOX_BIN tests/conformance
@@ -211,10 +213,14 @@ check_product() {
 }
 
 case $what in
+everything)
+	check_programs
+	check_product
+	;;
 programs) check_programs ;;
 product) check_product ;;
 *)
-	echo "usage: check.sh [product]" >&2
+	echo "usage: check.sh [programs|product]" >&2
 	exit 2
 	;;
 esac
