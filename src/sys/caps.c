@@ -109,3 +109,8 @@ int caps_keep_only(uint64_t mask, struct err *e)
 	}
 	return write_sets(&s, e);
 }
+
+int caps_keep_file_rights(struct err *e)
+{
+	return caps_keep_only(UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER, e);
+}

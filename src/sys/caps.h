@@ -28,3 +28,6 @@ osb_must_check int caps_raise_effective(struct err *e);
 /* Bounding, permitted, effective: only `mask` (bit n = capability n); inheritable and ambient:
  * none. */
 osb_must_check int caps_keep_only(uint64_t mask, struct err *e);
+
+/* Only what reading and unlinking the files of others takes. */
+osb_must_check int caps_keep_file_rights(struct err *e);

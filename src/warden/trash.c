@@ -1,18 +1,21 @@
 /*
- * warden/trash.c - deletes what lies in trash/, depth first, for a moment per turn.
+ * warden/trash.c - a process of its own deletes what lies in trash/.
  *
- * Everything below was written by a sandbox: names are hostile, symbolic links are never followed,
- * and the depth has no bound, so a directory that is deep down is first moved up beside the others.
+ * Removing a directory takes milliseconds on some disks, and requests must not wait for it.  The
+ * process sees nothing of the warden but the trash, and ends with it; if it ends before, another
+ * one is started.
  */
 #include "warden/trash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,113 +25,159 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "net/loop.h"
+#include "sys/caps.h"
+#include "sys/clone.h"
+#include "sys/proc.h"
+#include "warden/empty.h"
 #include "warden/warden.h"
 
-/* A time, not a number of entries: removing one directory takes milliseconds on some disks, and
- * requests wait meanwhile. */
-#define TURN_US	 1000
 #define RETRY_MS 1000
+#define NICENESS 5
+
+/* Trees on the way out.  If there are more, the warden helps and so slows down whoever fills the
+ * disk faster than it can be emptied. */
+#define BACKLOG_MAX 256
+#define HELP_US	    2000
 
 struct trash {
 	struct warden *warden;
-	struct loop_task *task;
-	struct loop_timer *later;
+	int wake_fd; /* a byte for the process: there is something; end of file: the end */
+	int pidfd;   /* -1: there is no process */
+	struct loop_fd *exit_watch;
+	struct loop_timer *restart;
 };
 
-static bool is_dot(const char *name)
+/* ---- the process ---- */
+
+enum { TRASH_FD = 3, WAKE_FD = 4 };
+
+static void keep_two_fds(int trash_fd, int wake_fd)
 {
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+	int a = fcntl(trash_fd, F_DUPFD, WAKE_FD + 1), b = fcntl(wake_fd, F_DUPFD, WAKE_FD + 1);
+
+	if (a < 0 || b < 0 || dup2(a, TRASH_FD) < 0 || dup2(b, WAKE_FD) < 0 ||
+	    close_range(WAKE_FD + 1, ~0U, 0) < 0)
+		_exit(1);
 }
 
-/* Empties one directory: files are unlinked, non-empty directories move up into the trash itself.
- */
-static int empty_dir(struct warden *w, int dir_fd, uint64_t until)
+/* What unlinking takes: the owners below are of no id range of ours. */
+static void keep_few_rights(pid_t parent)
 {
-	DIR *d;
-	struct dirent *entry;
-	int r = 0;
+	struct err e = ERR_NONE;
 
-	d = fdopendir(dir_fd); /* owns the fd now */
-	if (!d) {
-		fd_close(dir_fd);
-		return -errno;
-	}
-	while (r == 0 && clock_mono_us() < until && (entry = readdir(d))) {
-		char up[RAND_HEX_LEN + 1];
+	(void)prctl(PR_SET_NAME, "osb-trash", 0, 0, 0);
+	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
+	    caps_keep_file_rights(&e) < 0)
+		_exit(1);
+}
 
-		if (is_dot(entry->d_name))
+static osb_noreturn void empty_forever(void)
+{
+	struct pollfd wake = {.fd = WAKE_FD, .events = POLLIN};
+	char bytes[64];
+
+	for (;;) {
+		int r = empty_pass(TRASH_FD, UINT64_MAX);
+
+		if (r > 0)
 			continue;
-		if (unlinkat(dirfd(d), entry->d_name, 0) == 0 ||
-		    unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR) == 0)
+		if (r < 0) {
+			log_line(LOG_WARN, "cannot empty the trash, retrying",
+				 LOG_S("err", strerror(-r)));
+			(void)poll(NULL, 0, RETRY_MS);
 			continue;
-		rand_hex(up);
-		if (renameat(dirfd(d), entry->d_name, w->trash_fd, up) < 0)
-			r = -errno;
+		}
+		(void)poll(&wake, 1, -1);
+		if (read(WAKE_FD, bytes, sizeof(bytes)) == 0)
+			_exit(0);
 	}
-	closedir(d);
+}
+
+/* ---- the warden ---- */
+
+static int start(struct trash *t, struct err *e);
+
+static void restart(void *arg)
+{
+	struct err e = ERR_NONE;
+
+	if (start(arg, &e) < 0)
+		log_line(LOG_ERROR, "cannot start what empties the trash", LOG_S("err", e.msg));
+}
+
+static void stop(struct trash *t)
+{
+	loop_fd_free(take_ptr(t->exit_watch));
+	if (t->pidfd >= 0)
+		clone_kill_and_reap(t->pidfd);
+	t->pidfd = fd_close(t->pidfd);
+	t->wake_fd = fd_close(t->wake_fd);
+}
+
+static void ended(void *arg, int fd, unsigned events)
+{
+	struct trash *t = arg;
+
+	(void)fd;
+	(void)events;
+	log_line(LOG_WARN, "what empties the trash has ended, starting it again");
+	stop(t);
+	loop_timer_start(t->restart, RETRY_MS);
+}
+
+static int watch(struct trash *t, pid_t pid, struct err *e)
+{
+	uint64_t start_time;
+	int r = proc_start_time(pid, &start_time, e);
+
+	if (r == 0)
+		r = proc_open(pid, start_time, &t->pidfd, e);
+	if (r < 0)
+		return r;
+	t->pidfd = clone_hide_fd(t->pidfd);
+	r = loop_fd_new(t->warden->loop, t->pidfd, ended, t, &t->exit_watch, e);
+	if (r == 0)
+		loop_fd_want(t->exit_watch, LOOP_READ);
 	return r;
 }
 
-/* One pass over the trash.  1 = there is more, 0 = it is empty, -errno. */
-static int pass(struct warden *w)
+static int start(struct trash *t, struct err *e)
 {
-	uint64_t until = clock_mono_us() + TURN_US;
-	int copy = openat(w->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
-	bool more = false;
-	int r = 0;
-	DIR *d;
+	osb_cleanup(fd_closep) int wake_r = -1;
+	pid_t self = getpid(), pid;
+	int ends[2], r;
 
-	if (copy < 0)
-		return -errno;
-	d = fdopendir(copy);
-	if (!d) {
-		fd_close(copy);
-		return -errno;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_set(e, -errno, "pipe: %m");
+	wake_r = ends[0];
+	t->wake_fd = clone_hide_fd(ends[1]);
+	pid = fork();
+	if (pid == 0) {
+		keep_two_fds(t->warden->trash_fd, wake_r);
+		clone_reset_signals();
+		keep_few_rights(self);
+		empty_forever();
 	}
-	while (r == 0 && (entry = readdir(d))) {
-		int fd;
-
-		if (is_dot(entry->d_name))
-			continue;
-		if (clock_mono_us() >= until) {
-			more = true;
-			break;
-		}
-		if (unlinkat(w->trash_fd, entry->d_name, 0) == 0 ||
-		    unlinkat(w->trash_fd, entry->d_name, AT_REMOVEDIR) == 0)
-			continue;
-		fd = openat(w->trash_fd, entry->d_name,
-			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : empty_dir(w, fd, until);
-		more = true; /* the directory itself, and what moved up out of it */
-	}
-	closedir(d);
-	return r == 0 && more ? 1 : r;
-}
-
-static void work(void *arg)
-{
-	struct trash *t = arg;
-	int r = pass(t->warden);
-
-	if (r > 0) {
-		loop_task_post(t->task);
-	} else if (r < 0) {
-		log_line(LOG_WARN, "cannot empty the trash, retrying", LOG_S("err", strerror(-r)));
-		loop_timer_start(t->later, RETRY_MS);
-	}
+	r = pid < 0 ? err_set(e, -errno, "fork: %m") : watch(t, pid, e);
+	if (r < 0)
+		t->wake_fd = fd_close(t->wake_fd);
+	return r;
 }
 
 int trash_new(struct warden *w, struct trash **ret, struct err *e)
 {
 	struct trash *t = mem_new(struct trash);
+	int r;
 
-	(void)e;
 	t->warden = w;
-	t->task = loop_task_new(w->loop, work, t);
-	t->later = loop_timer_new(w->loop, work, t);
-	loop_task_post(t->task); /* what an earlier warden left */
+	t->wake_fd = t->pidfd = -1;
+	t->restart = loop_timer_new(w->loop, restart, t);
+	r = start(t, e); /* with what an earlier warden left */
+	if (r < 0) {
+		trash_free(t);
+		return r;
+	}
 	*ret = t;
 	return 0;
 }
@@ -137,14 +186,15 @@ void trash_free(struct trash *t)
 {
 	if (!t)
 		return;
-	loop_task_free(t->task);
-	loop_timer_free(t->later);
+	stop(t);
+	loop_timer_free(t->restart);
 	free(t);
 }
 
 void trash_put(struct warden *w, const char *name)
 {
 	char to[RAND_HEX_LEN + 1];
+	struct stat st;
 
 	rand_hex(to);
 	if (renameat(w->boxes_fd, name, w->trash_fd, to) < 0) {
@@ -153,7 +203,9 @@ void trash_put(struct warden *w, const char *name)
 				 LOG_S("err", strerror(errno)));
 		return;
 	}
-	/* Later: the answer to the server goes first. */
-	if (!loop_timer_active(w->trash->later))
-		loop_timer_start(w->trash->later, 5);
+	if (w->trash->wake_fd >= 0)
+		(void)!write(w->trash->wake_fd, "", 1); /* a full pipe wakes as well */
+	/* Where directories are counted as links, that is. */
+	if (fstat(w->trash_fd, &st) == 0 && st.st_nlink > BACKLOG_MAX)
+		(void)!empty_pass(w->trash_fd, clock_mono_us() + HELP_US);
 }

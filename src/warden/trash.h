@@ -1,6 +1,5 @@
 /*
- * warden/trash.h - trees on their way out: renamed at once, deleted in the background in small
- * slices.
+ * warden/trash.h - trees on their way out: renamed at once, deleted by a process of its own.
  */
 #pragma once
 
