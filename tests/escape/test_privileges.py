@@ -1,7 +1,10 @@
 """What root inside is, and what it is not."""
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -123,3 +126,34 @@ def test_every_way_in_has_the_same_restrictions(box, way):
     assert text.split("\n")[-7:] == ["EPERM"] * 4 + ["refused"] * 3, text
     # Sessions of both kinds have one route to end them.
     box.api("DELETE", run[:-len("/run")])
+
+
+# ---- the server's own processes: what is gained by breaking one over the network ----
+
+def test_the_worker_has_no_privileges(server):
+    pid = server.child("worker")
+    s = dict(re.findall(r"^(\w+):[ \t]*(.*)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M))
+    assert "0" not in s["Uid"].split() + s["Gid"].split()
+    assert all(int(s[name], 16) == 0 for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"))
+    assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2"
+    assert os.readlink(f"/proc/{pid}/root") == str(server.state_dir)
+
+
+def test_the_worker_reads_no_sandboxs_files(server, box):
+    """Its user and group get as far as the daemon's socket and the log."""
+    pid = server.child("worker")
+    s = pathlib.Path(f"/proc/{pid}/status").read_text()
+    ids = {kind: int(re.search(rf"^{kind}:\s*(\d+)", s, re.M).group(1)) for kind in ("Uid", "Gid")}
+    script = (f"import os; os.setgroups([]); os.setgid({ids['Gid']}); os.setuid({ids['Uid']})\n"
+              f"os.stat({str(box.dir / 'log' / 'entry.log')!r})\n"
+              f"try: os.listdir({str(box.dir / 'layers')!r}); print('reached')\n"
+              "except PermissionError: print('refused')")
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "refused"
+
+
+def test_the_warden_sees_little_of_the_host(server):
+    pid = server.child("warden")
+    assert os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+    assert not set(os.listdir(f"/proc/{pid}/root")) & {"home", "root", "var", "opt", "srv", "boot"}
+    assert os.listdir(f"/proc/{pid}/root/etc") == []
