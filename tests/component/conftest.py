@@ -15,6 +15,7 @@ from execd_process import BINARY, Execd, SanitizerReports  # noqa: E402
 def pytest_sessionstart(session):
     if not os.access(BINARY, os.X_OK):
         pytest.exit(f"there is no execd at {BINARY}: run 'make build', or set EXECD", returncode=2)
+    os.umask(0o022)  # modes are compared
     # Some tests hold thousands of connections.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
