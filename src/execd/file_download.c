@@ -25,6 +25,7 @@
 #include "net/http_server.h"
 
 #define PIECE_BYTES (64u << 10)
+#define HELD_BYTES  2 /* a line's end and a "\r" that wait for the next piece */
 #define ALL_LINES   UINT64_MAX
 
 /* ---- a file as a stream of pieces ---- */
@@ -33,17 +34,17 @@ struct read_job {
 	struct file_job job;
 	int fd;
 	const char *path; /* in the request's arena */
-	uint64_t skip;	  /* lines still to be left out */
-	uint64_t lines;	  /* lines still to be sent; ALL_LINES = whatever comes */
+	bool by_lines;
+	uint64_t skip;	/* lines still to be left out */
+	uint64_t lines; /* lines still to be sent; ALL_LINES = whatever comes */
+	bool is_ended;	/* the line sent last has its end: the next one begins with "\n" */
+	bool has_cr;	/* a "\r" is held back: it is not sent if it belongs to the line's end */
 	bool begun;
-	char piece[PIECE_BYTES];
+	char piece[HELD_BYTES + PIECE_BYTES];
 };
 
-/* The part of a piece that is to be sent: behind the lines left out, up to the last one wanted. */
-static struct view wanted_part(struct read_job *j, struct view piece)
+static struct view behind_skipped(struct read_job *j, struct view piece)
 {
-	struct view part;
-
 	while (j->skip > 0 && piece.len > 0) {
 		size_t at = view_find(piece, '\n');
 
@@ -51,15 +52,40 @@ static struct view wanted_part(struct read_job *j, struct view piece)
 			j->skip--;
 		piece = view_skip(piece, at + 1);
 	}
-	part = piece;
-	while (j->lines > 0 && j->lines != ALL_LINES && piece.len > 0) {
-		size_t at = view_find(piece, '\n');
+	return piece;
+}
 
-		if (at < piece.len)
+/*
+ * The wanted lines of a piece, with "\n" between them and nothing behind the last one.  They are
+ * moved together at the front of the piece: with what was held back they never reach the text
+ * that is still to be read.
+ */
+static struct view join_lines(struct read_job *j, struct view piece)
+{
+	char *out = j->piece;
+
+	piece = behind_skipped(j, piece);
+	while (j->lines > 0 && piece.len > 0) {
+		size_t at = view_find(piece, '\n');
+		struct view text = view_first(piece, at);
+		bool ends = at < piece.len;
+
+		if (j->is_ended)
+			*out++ = '\n';
+		if (j->has_cr && text.len > 0)
+			*out++ = '\r';
+		j->has_cr = text.len > 0 && text.p[text.len - 1] == '\r';
+		text = view_first(text, text.len - j->has_cr);
+		memmove(out, text.p, text.len);
+		out += text.len;
+		j->is_ended = ends;
+		if (ends)
+			j->has_cr = false;
+		if (ends && j->lines != ALL_LINES)
 			j->lines--;
 		piece = view_skip(piece, at + 1);
 	}
-	return j->lines == 0 ? view_first(part, part.len - piece.len) : part;
+	return view_mem(j->piece, (size_t)(out - j->piece));
 }
 
 static enum file_job_next read_step(struct file_job *job)
@@ -69,7 +95,7 @@ static enum file_job_next read_step(struct file_job *job)
 	struct view part;
 	ssize_t n;
 
-	n = j->lines > 0 ? read(j->fd, j->piece, sizeof(j->piece)) : 0;
+	n = j->lines > 0 ? read(j->fd, j->piece + HELD_BYTES, PIECE_BYTES) : 0;
 	if (n < 0 && errno == EINTR)
 		return FILE_JOB_MORE;
 	if (n < 0 && !j->begun) {
@@ -85,7 +111,9 @@ static enum file_job_next read_step(struct file_job *job)
 		http_reply_end(job->x);
 		return FILE_JOB_DONE;
 	}
-	part = wanted_part(j, view_mem(j->piece, (size_t)n));
+	part = view_mem(j->piece + HELD_BYTES, (size_t)n);
+	if (j->by_lines)
+		part = join_lines(j, part);
 	if (part.len == 0)
 		return FILE_JOB_MORE;
 	return http_reply_write(job->x, part) ? FILE_JOB_MORE : FILE_JOB_WAIT;
@@ -99,21 +127,38 @@ static void read_free(struct file_job *job)
 	free(j);
 }
 
-/* Takes `fd`. */
-static void send_pieces(struct app *app, struct http_exchange *x, int fd, const char *path,
-			uint64_t skip, uint64_t lines)
+/* To be started; takes `fd`. */
+static struct read_job *read_job_new(int fd, const char *path)
 {
-	static const struct file_job_ops ops = {.step = read_step, .free = read_free};
 	struct read_job *j = mem_new(struct read_job);
 
 	j->fd = fd;
 	j->path = path;
-	j->skip = skip;
-	j->lines = lines;
+	j->lines = ALL_LINES;
+	return j;
+}
+
+static void send_pieces(struct app *app, struct http_exchange *x, struct read_job *j)
+{
+	static const struct file_job_ops ops = {.step = read_step, .free = read_free};
+
 	file_job_start(&j->job, &ops, app, x, &file_root_real);
 }
 
 /* ---- lines ---- */
+
+/* Takes `fd`. */
+static void send_lines(struct app *app, struct http_exchange *x, int fd, const char *path,
+		       uint64_t skip, uint64_t lines)
+{
+	struct read_job *j = read_job_new(fd, path);
+
+	j->by_lines = true;
+	j->skip = skip;
+	j->lines = lines;
+	http_reply_header(x, "Content-Type", VIEW("text/plain; charset=utf-8"));
+	send_pieces(app, x, j);
+}
 
 /* 1: lines were asked for; 0: they were not; -EINVAL: the request was answered. */
 static int query_lines(struct http_exchange *x, uint64_t *ret_skip, uint64_t *ret_lines)
@@ -267,7 +312,7 @@ static void send_file(struct app *app, struct http_exchange *x, int fd_taken, co
 	if (st->st_size == 0 && pread(fd, &byte, 1, 0) == 1) {
 		http_reply_header(x, "Content-Type", VIEW("application/octet-stream"));
 		put_disposition(x, path);
-		send_pieces(app, x, take_fd(fd), path, 0, ALL_LINES);
+		send_pieces(app, x, read_job_new(take_fd(fd), path));
 		return;
 	}
 	if (send_range(x, &fd, path, st) || send_small(x, fd, path, st))
@@ -306,10 +351,8 @@ void files_download(struct app *app, struct http_exchange *x, const struct file_
 		reply_bad_request(x, CODE_INVALID_FILE, &e);
 	else if (fd < 0)
 		reply_file_error(x, &e);
-	else if (by_lines) {
-		http_reply_header(x, "Content-Type", VIEW("text/plain; charset=utf-8"));
-		send_pieces(app, x, fd, path, skip, lines);
-	} else {
+	else if (by_lines)
+		send_lines(app, x, fd, path, skip, lines);
+	else
 		send_file(app, x, fd, path, &st);
-	}
 }

@@ -186,7 +186,7 @@ def lines(tmp_path):
 def test_lines_are_counted_from_one(execd, lines, query, first, last):
     answer = get(execd, lines, query)
     assert answer.status == 200
-    assert answer.body == b"".join(b"line %d\n" % i for i in range(first, last + 1))
+    assert answer.body == b"\n".join(b"line %d" % i for i in range(first, last + 1))
     assert answer.headers["content-type"].startswith("text/plain")
     assert "content-disposition" not in answer.headers
 
@@ -195,10 +195,16 @@ def test_lines_are_counted_from_one(execd, lines, query, first, last):
     (b"", "&offset=1", b""),
     (b"no end", "&limit=1", b"no end"),
     (b"a\nno end", "&offset=2&limit=1", b"no end"),
-    (b"a\r\nb\r\n", "&offset=2", b"b\r\n"),
-    (b"\n\n\nx", "&offset=3&limit=1", b"\n"),
-    (b"a" * 70000 + b"\n" + b"b" * 70000 + b"\nc\n", "&offset=2&limit=1", b"b" * 70000 + b"\n"),
-    (b"\xff\x00\n\xfe\n", "&offset=2", b"\xfe\n"),
+    (b"a\nno end", "&limit=2", b"a\nno end"),
+    (b"a\nb\n", "&limit=5", b"a\nb"),
+    (b"a\nb\n\n", "&limit=5", b"a\nb\n"),
+    (b"a\r\nb\r\n", "&offset=1", b"a\nb"),
+    (b"a\rb\r\nc\r", "&offset=1", b"a\rb\nc"),
+    (b"\r\n\r\n\r\n", "&limit=2", b"\n"),
+    (b"\n\n\nx", "&offset=3&limit=1", b""),
+    (b"\n\n\nx", "&offset=3&limit=2", b"\nx"),
+    (b"a" * 70000 + b"\n" + b"b" * 70000 + b"\nc\n", "&offset=2&limit=1", b"b" * 70000),
+    (b"\xff\x00\n\xfe\n", "&offset=2", b"\xfe"),
 )
 def test_odd_lines(execd, tmp_path, content, query, body):
     (tmp_path / "f").write_bytes(content)
@@ -207,8 +213,20 @@ def test_odd_lines(execd, tmp_path, content, query, body):
 
 def test_lines_of_a_long_file(execd, tmp_path):
     (tmp_path / "f").write_bytes(b"".join(b"%d\n" % i for i in range(1, 1_000_001)))
-    assert get(execd, tmp_path / "f", "&offset=999999&limit=10").body == b"999999\n1000000\n"
-    assert len(get(execd, tmp_path / "f", "&offset=2").body) == (tmp_path / "f").stat().st_size - 2
+    assert get(execd, tmp_path / "f", "&offset=999999&limit=10").body == b"999999\n1000000"
+    assert len(get(execd, tmp_path / "f", "&offset=2").body) == (tmp_path / "f").stat().st_size - 3
+
+
+@pytest.mark.parametrize("around", range(65534, 65539))
+def test_line_ends_where_pieces_of_a_file_meet(execd, tmp_path, around):
+    """A file is read in pieces of 64 KiB; an end of a line may be in two of them."""
+    for text in (b"\r\n", b"\r\nb", b"\n\n", b"\rb", b"\r\r\rb", b"\r", b"\r\n\r\n" * 40000 + b"c"):
+        (tmp_path / "f").write_bytes(b"a" * around + text)
+        lines = (b"a" * around + text).split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        expected = b"\n".join(line.removesuffix(b"\r") for line in lines)
+        assert get(execd, tmp_path / "f", "&offset=1").body == expected
 
 
 @pytest.mark.parametrize("query", [
