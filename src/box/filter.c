@@ -514,15 +514,29 @@ static int except_protocols(scmp_filter_ctx ctx, struct err *e)
 	return 0;
 }
 
-/* Layers that the kernel puts on a TCP connection (TLS and others) are seldom used and often
- * wrong. */
+/* Layers that the kernel puts on a TCP connection (TLS and others) are seldom used and often wrong;
+ * programs that it runs on packets take memory that no limit counts. */
 static int except_options(scmp_filter_ctx ctx, struct err *e)
 {
-	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOPROTOOPT), SCMP_SYS(setsockopt), 2,
-				 SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_HALF, IPPROTO_TCP),
-				 SCMP_A2(SCMP_CMP_MASKED_EQ, LOW_HALF, TCP_ULP));
+	static const struct {
+		unsigned level, option;
+	} table[] = {
+		{IPPROTO_TCP, TCP_ULP},
+		{SOL_SOCKET, SO_ATTACH_FILTER},
+		{SOL_SOCKET, SO_ATTACH_BPF},
+		{SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF},
+		{SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF},
+	};
 
-	return r < 0 ? err_set(e, r, "seccomp rule for socket options") : 0;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOPROTOOPT), SCMP_SYS(setsockopt), 2,
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_HALF, table[i].level),
+					 SCMP_A2(SCMP_CMP_MASKED_EQ, LOW_HALF, table[i].option));
+
+		if (r < 0)
+			return err_set(e, r, "seccomp rule for socket options");
+	}
+	return 0;
 }
 
 /* harden.c chose the limit of core dumps.  Lowering it "succeeds", as scripts that do so expect. */

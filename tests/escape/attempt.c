@@ -352,6 +352,23 @@ static long tcp_ulp(void)
 	return option(6, 31, 0x736c74);
 }
 
+/* The number: which option.  One instruction: take all of the packet. */
+static long attach(void)
+{
+	struct {
+		uint16_t code;
+		uint8_t jt, jf;
+		uint32_t k;
+	} take = {6, 0, 0, 0xffff};
+	struct {
+		uint16_t len;
+		void *code;
+	} program = {1, &take};
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+	return setsockopt(s, SOL_SOCKET, (int)number, &program, sizeof(program));
+}
+
 static const struct {
 	const char *name;
 	long (*run)(void);
@@ -382,6 +399,7 @@ static const struct {
 	{"so_rcvbufforce", so_rcvbufforce},
 	{"ip_transparent", ip_transparent},
 	{"tcp_ulp", tcp_ulp},
+	{"attach", attach},
 };
 
 static int tell(long result)

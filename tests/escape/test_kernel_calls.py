@@ -46,6 +46,11 @@ def test_a_kernel_layer_on_tcp_is_not_there(box):
     assert box.attempt("tcp_ulp") == "ENOPROTOOPT"
 
 
+@pytest.mark.parametrize("option", [26, 50, 51, 52])
+def test_no_program_runs_on_packets(box, option):
+    assert box.attempt("attach", option) == "ENOPROTOOPT"
+
+
 FAMILIES = {"ax25": 3, "key": 15, "packet": 17, "rds": 21, "can": 29, "tipc": 30, "bluetooth": 31,
             "ieee802154": 36, "alg": 38, "nfc": 39, "vsock": 40, "qipcrtr": 42, "smc": 43,
             "xdp": 44}
