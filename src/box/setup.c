@@ -143,7 +143,7 @@ failed:
 }
 
 /* Nothing but an end of file means that exec closed the pipe: execd runs. */
-static int await_exec(int report_fd, struct err *e)
+int setup_result(int report_fd, struct err *e)
 {
 	struct err told;
 	ssize_t n;
@@ -160,10 +160,11 @@ static int await_exec(int report_fd, struct err *e)
 	return e->code;
 }
 
-int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd, struct err *e)
+int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd, int *ret_report_fd,
+		struct err *e)
 {
-	osb_cleanup(fd_closep) int report_r = -1, report_w = -1, pidfd = -1;
-	int ends[2], r;
+	osb_cleanup(fd_closep) int report_r = -1, report_w = -1;
+	int ends[2], pidfd, r;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -176,13 +177,8 @@ int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd, struct er
 		return r;
 	if (pid == 0)
 		child(s, report_w);
-	fd_closep(&report_w);
-	r = await_exec(report_r, e);
-	if (r < 0) {
-		clone_kill_and_reap(pidfd);
-		return r;
-	}
 	*ret_pid = pid;
-	*ret_pidfd = take_fd(pidfd);
+	*ret_pidfd = pidfd;
+	*ret_report_fd = take_fd(report_r);
 	return 0;
 }

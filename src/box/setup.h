@@ -34,6 +34,10 @@ struct setup {
 	const char *const *argv, *const *env;
 };
 
-/* Clones the process and returns when execd was executed, or with the step that failed. */
+/* Clones the process, which then contains itself and executes execd.  The report becomes readable
+ * when it has done so or has failed. */
 osb_must_check int setup_start(const struct setup *s, pid_t *ret_pid, int *ret_pidfd,
-			       struct err *e);
+			       int *ret_report_fd, struct err *e);
+
+/* Waits for the report: 0 = execd runs, else the step that failed. */
+osb_must_check int setup_result(int report_fd, struct err *e);

@@ -27,11 +27,21 @@ int clone_hide_fd(int fd)
 	return hidden;
 }
 
+/* Until the child has said that its descriptors are its own, or has ended. */
+static void await_own_fds(int ready_fd, int pidfd)
+{
+	struct pollfd p[] = {{.fd = ready_fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+
+	while (poll(p, ARRAY_LEN(p), -1) < 0 && errno == EINTR)
+		;
+}
+
 int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
-	int pidfd = -1;
+	osb_cleanup(fd_closep) int ready_r = -1, ready_w = -1;
+	int pidfd = -1, ends[2];
 	struct clone_args args = {
-		.flags = namespaces | CLONE_PIDFD | CLONE_FILES | CLONE_VFORK,
+		.flags = namespaces | CLONE_PIDFD | CLONE_FILES,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -41,12 +51,19 @@ int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_p
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)cgroup_fd;
 	}
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, -errno, "pipe: %m");
+	ready_r = ends[0];
+	ready_w = ends[1];
 	pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return err_set(e, -errno, "clone3: %m");
-	/* Shared until here, so that only the low ones are copied; we sleep meanwhile. */
-	if (pid == 0 && syscall(SYS_close_range, CLONE_FDS_SEEN, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+	/* Shared until here, so that only the low ones are copied; we wait meanwhile. */
+	if (pid == 0 && (syscall(SYS_close_range, CLONE_FDS_SEEN, ~0U, CLOSE_RANGE_UNSHARE) < 0 ||
+			 write(ready_w, "", 1) != 1))
 		_exit(127);
+	if (pid > 0)
+		await_own_fds(ready_r, pidfd);
 	*ret_pid = (pid_t)pid;
 	*ret_pidfd = pidfd;
 	return 0;

@@ -19,7 +19,7 @@ struct err;
 osb_must_check int clone_hide_fd(int fd);
 
 /* clone3 with a pidfd; `cgroup_fd` >= 0 starts it in that v2 cgroup.  *ret_pid is 0 in the child.
- * In the parent it returns when the child has executed another program or ended. */
+ * In the parent it returns when the child has descriptors of its own. */
 osb_must_check int clone_process(uint64_t namespaces, int cgroup_fd, pid_t *ret_pid, int *ret_pidfd,
 				 struct err *e);
 

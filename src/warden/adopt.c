@@ -87,7 +87,7 @@ int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, 
 	else if (r == -ESRCH)
 		r = keep_remains(b);
 	if (r < 0) {
-		b->state = BOX_SEED; /* it is in no table yet */
+		b->state = BOX_MAKING; /* it is in no table yet */
 		box_forget(b);
 		return r;
 	}
@@ -148,7 +148,7 @@ void adopt_sweep(struct warden *w)
 	list_each_safe (it, next, &w->boxes) {
 		struct box *b = list_entry(it, struct box, link);
 
-		if (b->state != BOX_SEED && !b->claimed)
+		if ((b->state == BOX_RUNNING || b->state == BOX_DEAD) && !b->claimed)
 			box_destroy(b);
 	}
 	if (cgroups_each(w->cgroups, sweep_cgroup, w, &e) < 0)

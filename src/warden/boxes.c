@@ -38,9 +38,9 @@ struct box *box_new(struct warden *w, const char *image, bool nat)
 	struct box *b = mem_new(struct box);
 
 	b->warden = w;
-	b->state = BOX_SEED;
+	b->state = BOX_MAKING;
 	b->nat = nat;
-	b->pidfd = b->start_fd = -1;
+	b->pidfd = b->start_fd = b->report_fd = -1;
 	b->id_index = b->net_slot = UINT32_MAX;
 	b->exit_status = -1;
 	list_init(&b->link);
@@ -141,12 +141,14 @@ int box_name(struct box *b, const char *id, struct err *e)
 
 void box_forget(struct box *b)
 {
-	if (b->state != BOX_SEED)
+	if (b->state == BOX_RUNNING || b->state == BOX_DEAD)
 		map_remove(b->warden->by_id, view_of(b->name));
 	list_remove(&b->link);
+	loop_fd_free(b->report_watch);
 	loop_fd_free(b->exit_watch);
 	loop_fd_free(b->oom_watch);
 	loop_timer_free(b->oom_timer);
+	fd_close(b->report_fd);
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
 	cgroup_free(b->cgroup);

@@ -167,6 +167,7 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 
 	list_init(&w->boxes);
 	list_init(&w->doomed);
+	list_init(&w->waiting);
 	w->by_id = map_new();
 	w->ids = idranges_new();
 	w->seeds_wanted = o->seeds;
@@ -185,7 +186,7 @@ static void finish(struct warden *w)
 	list_each_safe (it, next, &w->boxes) {
 		struct box *b = list_entry(it, struct box, link);
 
-		if (b->state == BOX_SEED)
+		if (b->state == BOX_SEED || b->state == BOX_MAKING)
 			box_destroy(b);
 		else
 			box_forget(b);

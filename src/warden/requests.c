@@ -15,12 +15,10 @@
 #include "box/cgroup.h"
 #include "codec/warden_msg.h"
 #include "net/loop.h"
-#include "sys/seqpacket.h"
 #include "warden/adopt.h"
 #include "warden/boxes.h"
-#include "warden/paths.h"
+#include "warden/create.h"
 #include "warden/reports.h"
-#include "warden/seed.h"
 #include "warden/visit.h"
 #include "warden/warden.h"
 
@@ -40,67 +38,9 @@ static int running_box(struct warden *w, const struct warden_msg *m, struct box 
 	return r;
 }
 
-/* From here on the sandbox lives by itself. */
-static int give_start_file(struct box *b, int start_file, struct err *e)
-{
-	int r = seqpacket_send(b->start_fd, VIEW("start"), &start_file, 1, e);
-
-	b->start_fd = fd_close(b->start_fd);
-	return r;
-}
-
-static int create_box(struct warden *w, const struct warden_msg *m, int start_file,
-		      struct box **ret, struct err *e)
-{
-	bool nat = m->create.network == WARDEN_NET_NAT;
-	struct box *b;
-	int r = 0;
-
-	if (!w->listed)
-		return err_set(e, -EAGAIN, "the warden has not been told of all sandboxes yet");
-	if (start_file < 0)
-		return err_set(e, -EPROTO, "a create without a start file");
-	if (!paths_image_root(m->create.image))
-		return err_set(e, -ENOENT, "there is no image '%s' here", m->create.image);
-	if (box_find(w, m->id))
-		return err_set(e, -EEXIST, "sandbox '%s' exists", m->id);
-	b = seed_take(w, m->create.image, nat);
-	if (!b)
-		r = seed_make(w, m->create.image, nat, &b, e);
-	if (r < 0)
-		return r;
-	r = cgroup_limit(b->cgroup, &m->create.limits, e);
-	if (r == 0 && m->create.hostname[0])
-		r = visit_set_hostname(w, b->pidfd, m->create.hostname, e);
-	if (r == 0)
-		r = box_name(b, m->id, e);
-	if (r == 0)
-		r = give_start_file(b, start_file, e);
-	if (r < 0) {
-		box_destroy(b);
-		return r;
-	}
-	b->claimed = true;
-	*ret = b;
-	return 0;
-}
-
 static void handle_create(struct warden *w, const struct warden_msg *m, int fd)
 {
-	struct err e = ERR_NONE;
-	struct warden_msg ok;
-	struct box *b;
-
-	if (create_box(w, m, fd, &b, &e) < 0) {
-		log_line(LOG_ERROR, "cannot create a sandbox", LOG_S("box", m->id),
-			 LOG_S("err", e.msg));
-		answer_failed(w, m, &e);
-		return;
-	}
-	warden_msg_init(&ok, WARDEN_OK, m->serial, m->id);
-	ok.process.pid = b->pid;
-	ok.process.start_time = b->start_time;
-	answer(w, &ok, -1);
+	create_begin(w, m, fd);
 }
 
 static void handle_kill(struct warden *w, const struct warden_msg *m, int fd)

@@ -27,6 +27,7 @@
 #include "sys/seqpacket.h"
 #include "sys/userns.h"
 #include "warden/boxes.h"
+#include "warden/create.h"
 #include "warden/idranges.h"
 #include "warden/paths.h"
 #include "warden/record.h"
@@ -37,6 +38,9 @@
 
 /* After a failure the next try waits: a host that cannot make seeds is not asked all the time. */
 #define RETRY_MS 1000
+
+/* At once: the work of one is done by several processors, and some of it in turns. */
+#define MAKING_MAX 4
 
 /* Making one holds up what comes next: creates that follow each other closely go first. */
 #define PAUSE_MS 2
@@ -185,14 +189,27 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 
 	/* A path, not our fd: the child may copy only mounts of its own namespace. */
 	snprintf(layers, sizeof(layers), PATHS_STATE "/boxes/%s/" PATHS_LAYERS, b->name);
-	r = setup_start(&s, &b->pid, &b->pidfd, e);
+	r = setup_start(&s, &b->pid, &b->pidfd, &b->report_fd, e);
 	if (r < 0)
 		return r;
 	b->is_child = true;
+	b->report_fd = clone_hide_fd(b->report_fd);
 	return proc_start_time(b->pid, &b->start_time, e);
 }
 
-int seed_make(struct warden *w, const char *image, bool nat, struct box **ret, struct err *e)
+static void reported(void *arg, int fd, unsigned events);
+
+static int watch_report(struct box *b, struct err *e)
+{
+	int r = loop_fd_new(b->warden->loop, b->report_fd, reported, b, &b->report_watch, e);
+
+	if (r == 0)
+		loop_fd_want(b->report_watch, LOOP_READ);
+	return r;
+}
+
+/* Begins to make one; it goes on by itself. */
+static int begin(struct warden *w, const char *image, bool nat, struct err *e)
 {
 	osb_cleanup(means_done) struct means m = MEANS_NONE;
 	struct record record = {0};
@@ -211,14 +228,51 @@ int seed_make(struct warden *w, const char *image, bool nat, struct box **ret, s
 	if (r == 0)
 		r = start(w, b, &m, e);
 	if (r == 0)
-		r = box_watch(b, e);
+		r = watch_report(b, e);
 	if (r < 0) {
 		box_destroy(b);
 		return r;
 	}
 	b->start_fd = clone_hide_fd(take_fd(m.start_fd));
-	*ret = b;
+	list_push_back(&w->boxes, &b->link);
+	w->making_n++;
 	return 0;
+}
+
+static void failed(struct warden *w, const char *image, bool nat, const struct err *e)
+{
+	if (create_refuse(w, image, nat, e))
+		return;
+	log_line(LOG_WARN, "cannot make a sandbox ahead, trying again", LOG_S("err", e->msg));
+	loop_timer_start(w->refill_later, RETRY_MS);
+}
+
+static void reported(void *arg, int fd, unsigned events)
+{
+	struct box *b = arg;
+	struct warden *w = b->warden;
+	struct err e = ERR_NONE;
+	int r;
+
+	(void)events;
+	w->making_n--;
+	r = setup_result(fd, &e);
+	loop_fd_free(take_ptr(b->report_watch));
+	b->report_fd = fd_close(b->report_fd);
+	if (r == 0)
+		r = box_watch(b, &e);
+	if (r < 0) {
+		failed(w, b->image, b->nat, &e);
+		box_destroy(b);
+		return;
+	}
+	b->state = BOX_SEED;
+	list_remove(&b->link);
+	list_push_front(&w->boxes, &b->link);
+	w->seeds_ready++;
+	create_continue(w);
+	if (w->seeds_ready < w->seeds_wanted)
+		loop_task_post(w->refill);
 }
 
 struct box *seed_take(struct warden *w, const char *image, bool nat)
@@ -238,22 +292,30 @@ struct box *seed_take(struct warden *w, const char *image, bool nat)
 	return NULL;
 }
 
+/* Creates that wait have several made for them at once, in the order in which they came. */
+static bool next_kind(const struct warden *w, const char **ret_image, bool *ret_nat)
+{
+	if (w->making_n < w->waiting_n)
+		return w->making_n < MAKING_MAX &&
+		       create_waiting_kind(w, w->making_n, ret_image, ret_nat);
+	*ret_image = "host";
+	*ret_nat = w->want_nat;
+	/* Before it is listed, a seed could take ids or an address from a sandbox that still runs.
+	 */
+	return w->listed && w->making_n == 0 && w->seeds_ready < w->seeds_wanted;
+}
+
 void seed_refill(struct warden *w)
 {
-	struct err e = ERR_NONE;
-	struct box *b;
+	const char *image;
+	bool nat;
 
-	/* Before that, a seed could take ids or an address from a sandbox that still runs. */
-	if (!w->listed || w->seeds_ready >= w->seeds_wanted)
-		return;
-	if (seed_make(w, "host", w->want_nat, &b, &e) < 0) {
-		log_line(LOG_WARN, "cannot make a sandbox ahead, trying again",
-			 LOG_S("err", e.msg));
-		loop_timer_start(w->refill_later, RETRY_MS);
-		return;
+	while (next_kind(w, &image, &nat)) {
+		struct err e = ERR_NONE;
+
+		if (begin(w, image, nat, &e) < 0) {
+			failed(w, image, nat, &e);
+			return;
+		}
 	}
-	list_push_front(&w->boxes, &b->link);
-	w->seeds_ready++;
-	if (w->seeds_ready < w->seeds_wanted)
-		loop_task_post(w->refill);
 }

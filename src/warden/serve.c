@@ -11,6 +11,7 @@
 #include "codec/warden_msg.h"
 #include "net/loop.h"
 #include "sys/seqpacket.h"
+#include "warden/create.h"
 #include "warden/reports.h"
 #include "warden/requests.h"
 #include "warden/warden.h"
@@ -22,6 +23,7 @@ void serve_disconnect(struct warden *w)
 {
 	loop_fd_free(take_ptr(w->control_watch));
 	w->control_fd = fd_close(w->control_fd);
+	create_forget(w);
 	/* Whoever connects next says again what it knows. */
 	list_each_safe (it, next, &w->boxes)
 		list_entry(it, struct box, link)->claimed = false;

@@ -25,6 +25,7 @@ struct warden_msg;
 #define BOX_NAME_MAX 40 /* a sandbox's id, or a seed's name, with the NUL */
 
 enum box_state {
+	BOX_MAKING,  /* its first process is still containing itself */
 	BOX_SEED,    /* contained and idle: execd waits for its start file */
 	BOX_RUNNING, /* taken: it has an id */
 	BOX_DEAD,    /* its first process has ended; the server has not let go of it yet */
@@ -44,6 +45,8 @@ struct box {
 	bool is_child; /* else adopted: its exit status is not ours to collect */
 	int pidfd;
 	uint64_t start_time;
+	int report_fd; /* BOX_MAKING: says when it is done; -1 afterwards */
+	struct loop_fd *report_watch;
 	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
 	uint32_t id_index; /* of its range of host ids */
 	uint32_t net_slot;
@@ -77,6 +80,9 @@ struct warden {
 	/* background work */
 	unsigned seeds_wanted;
 	unsigned seeds_ready;
+	unsigned making_n;
+	struct list waiting; /* creates that found no seed, oldest first */
+	unsigned waiting_n;
 	bool want_nat;
 	struct loop_task *refill;
 	struct loop_timer *refill_later;
