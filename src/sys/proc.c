@@ -81,11 +81,16 @@ int proc_reap(int pidfd, int *ret_status)
 	return 0;
 }
 
+void proc_kill(int pidfd)
+{
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
 void proc_kill_and_await(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	proc_kill(pidfd);
 	while (poll(&p, 1, -1) < 0 && errno == EINTR)
 		;
 }

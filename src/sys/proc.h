@@ -19,5 +19,8 @@ osb_must_check int proc_open(pid_t pid, uint64_t start_time, int *ret_pidfd, str
 /* A child that has ended: its status as of waitpid(2).  -EAGAIN while it runs. */
 osb_must_check int proc_reap(int pidfd, int *ret_status);
 
+/* SIGKILL; the pidfd becomes readable when the process has ended. */
+void proc_kill(int pidfd);
+
 /* SIGKILL to a process that is not our child; returns when it has ended. */
 void proc_kill_and_await(int pidfd);

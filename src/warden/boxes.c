@@ -1,9 +1,9 @@
 /*
  * warden/boxes.c - watching, naming and destroying boxes.
  *
- * Destroying is complete before it returns, but for two things that may take long: deleting the
- * tree (it is renamed into the trash) and removing a cgroup that the kernel still calls busy (it is
- * retried).
+ * Destroying is complete before it returns, and killing before it is answered, but for two things
+ * that may take long: deleting the tree (it is renamed into the trash) and removing a cgroup that
+ * the kernel still calls busy (it is retried).
  */
 #include "warden/boxes.h"
 
@@ -53,6 +53,32 @@ struct box *box_find(struct warden *w, const char *id)
 	return map_get(w->by_id, view_of(id));
 }
 
+/* Its first process has ended, and took its pid namespace along: what is left can only be zombies
+ * on their way. */
+static void release(struct box *b)
+{
+	struct warden *w = b->warden;
+
+	if (b->cgroup)
+		doomed_add(w, take_ptr(b->cgroup));
+	if (b->net_slot != UINT32_MAX)
+		netslot_release(w->nets, b->net_slot);
+	if (b->id_index != UINT32_MAX)
+		idranges_release(w->ids, b->id_index);
+	trash_put(w, b->name);
+}
+
+static void end(struct box *b)
+{
+	release(b);
+	/* A server that came after the one that killed it believes that it runs. */
+	if (b->kill_serial)
+		report_killed(b);
+	else if (b->claimed)
+		report_exit(b);
+	box_forget(b);
+}
+
 static void exited(void *arg, int fd, unsigned events)
 {
 	struct box *b = arg;
@@ -63,6 +89,12 @@ static void exited(void *arg, int fd, unsigned events)
 	if (b->is_child && proc_reap(b->pidfd, &status) < 0)
 		status = -1;
 	loop_fd_free(take_ptr(b->exit_watch));
+	if (b->state == BOX_ENDING) {
+		b->is_child = false; /* reaped */
+		b->exit_status = status;
+		end(b);
+		return;
+	}
 	if (b->state == BOX_SEED) {
 		log_line(LOG_WARN, "a sandbox made ahead has ended", LOG_I("status", status));
 		b->warden->seeds_ready--;
@@ -141,7 +173,7 @@ int box_name(struct box *b, const char *id, struct err *e)
 
 void box_forget(struct box *b)
 {
-	if (b->state == BOX_RUNNING || b->state == BOX_DEAD)
+	if (b->state != BOX_MAKING && b->state != BOX_SEED)
 		map_remove(b->warden->by_id, view_of(b->name));
 	list_remove(&b->link);
 	loop_fd_free(b->report_watch);
@@ -155,29 +187,42 @@ void box_forget(struct box *b)
 	free(b);
 }
 
-void box_destroy(struct box *b)
+static void unwatch(struct box *b)
 {
-	struct warden *w = b->warden;
-
 	loop_fd_free(take_ptr(b->exit_watch));
 	loop_fd_free(take_ptr(b->oom_watch));
 	loop_timer_free(take_ptr(b->oom_timer));
+}
+
+void box_kill(struct box *b, uint64_t serial)
+{
+	b->kill_serial = serial;
+	if (b->state == BOX_ENDING)
+		return;
+	/* A dead one has no process to wait for. */
+	if (!b->exit_watch) {
+		end(b);
+		return;
+	}
+	loop_fd_free(take_ptr(b->oom_watch));
+	loop_timer_free(take_ptr(b->oom_timer));
+	b->state = BOX_ENDING;
 	if (b->cgroup && b->frozen)
 		cgroup_kill(b->cgroup); /* a frozen process dies only when thawed */
+	proc_kill(b->pidfd);
+}
+
+void box_destroy(struct box *b)
+{
+	unwatch(b);
+	if (b->cgroup && b->frozen)
+		cgroup_kill(b->cgroup);
 	if (b->pidfd >= 0) {
 		if (b->is_child)
 			clone_kill_and_reap(b->pidfd);
 		else
 			proc_kill_and_await(b->pidfd);
 	}
-	/* The first process took its pid namespace along: what is left can only be zombies on their
-	 * way. */
-	if (b->cgroup)
-		doomed_add(w, take_ptr(b->cgroup));
-	if (b->net_slot != UINT32_MAX)
-		netslot_release(w->nets, b->net_slot);
-	if (b->id_index != UINT32_MAX)
-		idranges_release(w->ids, b->id_index);
-	trash_put(w, b->name);
+	release(b);
 	box_forget(b);
 }

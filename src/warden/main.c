@@ -186,7 +186,7 @@ static void finish(struct warden *w)
 	list_each_safe (it, next, &w->boxes) {
 		struct box *b = list_entry(it, struct box, link);
 
-		if (b->state == BOX_SEED || b->state == BOX_MAKING)
+		if (b->state == BOX_SEED || b->state == BOX_MAKING || b->state == BOX_ENDING)
 			box_destroy(b);
 		else
 			box_forget(b);

@@ -53,8 +53,7 @@ static void handle_kill(struct warden *w, const struct warden_msg *m, int fd)
 		answer_failed(w, m, &e);
 		return;
 	}
-	box_destroy(b);
-	answer_ok(w, m);
+	box_kill(b, m->serial);
 }
 
 static void freeze(struct warden *w, const struct warden_msg *m, bool frozen)

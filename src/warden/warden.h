@@ -29,6 +29,7 @@ enum box_state {
 	BOX_SEED,    /* contained and idle: execd waits for its start file */
 	BOX_RUNNING, /* taken: it has an id */
 	BOX_DEAD,    /* its first process has ended; the server has not let go of it yet */
+	BOX_ENDING,  /* killed; its first process has yet to end */
 };
 
 /* One sandbox, or one that is being kept ready. */
@@ -52,7 +53,8 @@ struct box {
 	uint32_t net_slot;
 	struct cgroup *cgroup;
 	uint64_t oom_kills;
-	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
+	int exit_status;      /* BOX_DEAD: as of waitpid(2), or -1 */
+	uint64_t kill_serial; /* BOX_ENDING: the request to answer; 0 = nobody waits */
 	struct loop_fd *exit_watch, *oom_watch;
 	struct loop_timer *oom_timer; /* NULL until memory ran out once */
 	unsigned oom_checks;
