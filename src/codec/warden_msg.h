@@ -27,7 +27,8 @@ struct err;
 enum warden_kind {
 	/* server to warden */
 	WARDEN_CREATE = 1, /* fds: [0] start file (memfd with JSON, read by execd alone) */
-	WARDEN_KILL, /* ends everything in the sandbox, removes its cgroups, network and files */
+	WARDEN_KILL, /* kills everything in the sandbox; its cgroups, network and files go when that
+			has ended, soon after the answer */
 	WARDEN_FREEZE,
 	WARDEN_THAW,
 	WARDEN_STATS,

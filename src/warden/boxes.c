@@ -1,9 +1,9 @@
 /*
  * warden/boxes.c - watching, naming and destroying boxes.
  *
- * Destroying is complete before it returns, and killing before it is answered, but for two things
- * that may take long: deleting the tree (it is renamed into the trash) and removing a cgroup that
- * the kernel still calls busy (it is retried).
+ * Destroying is complete before it returns, but for two things that may take long: deleting the
+ * tree (it is renamed into the trash) and removing a cgroup that the kernel still calls busy (it is
+ * retried).
  */
 #include "warden/boxes.h"
 
@@ -71,10 +71,8 @@ static void release(struct box *b)
 static void end(struct box *b)
 {
 	release(b);
-	/* A server that came after the one that killed it believes that it runs. */
-	if (b->kill_serial)
-		report_killed(b);
-	else if (b->claimed)
+	/* A server that came after the one that killed it may believe that it runs. */
+	if (b->claimed)
 		report_exit(b);
 	box_forget(b);
 }
@@ -194,9 +192,9 @@ static void unwatch(struct box *b)
 	loop_timer_free(take_ptr(b->oom_timer));
 }
 
-void box_kill(struct box *b, uint64_t serial)
+void box_kill(struct box *b)
 {
-	b->kill_serial = serial;
+	b->claimed = false;
 	if (b->state == BOX_ENDING)
 		return;
 	/* A dead one has no process to wait for. */

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/macro.h"
 
@@ -22,9 +21,9 @@ struct box *box_find(struct warden *w, const char *id);
 /* The seed becomes the sandbox `id`: its directory is renamed and it is known by that name. */
 osb_must_check int box_name(struct box *b, const char *id, struct err *e);
 
-/* Kills everything inside; answers request `serial` when the first process has ended and what the
- * box used is given back. */
-void box_kill(struct box *b, uint64_t serial);
+/* Kills everything inside and returns: nothing can hold that up any more.  What the box used is
+ * given back when its first process has ended, some milliseconds later. */
+void box_kill(struct box *b);
 
 /* Kills everything inside, waits for the first process's end, gives back what it used, frees it. */
 void box_destroy(struct box *b);

@@ -63,14 +63,6 @@ void report_hello(struct warden *w)
 	answer(w, &m, -1);
 }
 
-void report_killed(const struct box *b)
-{
-	struct warden_msg m;
-
-	warden_msg_init(&m, WARDEN_OK, b->kill_serial, b->name);
-	answer(b->warden, &m, -1);
-}
-
 void report_exit(const struct box *b)
 {
 	struct warden_msg m;

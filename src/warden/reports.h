@@ -12,7 +12,6 @@ struct warden_msg;
 
 void report_hello(struct warden *w);
 void report_exit(const struct box *b);
-void report_killed(const struct box *b); /* answers box.kill_serial */
 void report_oom(const struct box *b);
 
 void answer(struct warden *w, const struct warden_msg *m, int fd); /* fd: borrowed, or -1 */

@@ -53,7 +53,8 @@ static void handle_kill(struct warden *w, const struct warden_msg *m, int fd)
 		answer_failed(w, m, &e);
 		return;
 	}
-	box_kill(b, m->serial);
+	box_kill(b);
+	answer_ok(w, m);
 }
 
 static void freeze(struct warden *w, const struct warden_msg *m, bool frozen)

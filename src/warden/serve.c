@@ -25,12 +25,8 @@ void serve_disconnect(struct warden *w)
 	w->control_fd = fd_close(w->control_fd);
 	create_forget(w);
 	/* Whoever connects next says again what it knows. */
-	list_each_safe (it, next, &w->boxes) {
-		struct box *b = list_entry(it, struct box, link);
-
-		b->claimed = false;
-		b->kill_serial = 0;
-	}
+	list_each_safe (it, next, &w->boxes)
+		list_entry(it, struct box, link)->claimed = false;
 }
 
 /* 1 = handled, 0 = nothing there, -errno = the connection is over. */

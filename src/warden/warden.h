@@ -53,8 +53,7 @@ struct box {
 	uint32_t net_slot;
 	struct cgroup *cgroup;
 	uint64_t oom_kills;
-	int exit_status;      /* BOX_DEAD: as of waitpid(2), or -1 */
-	uint64_t kill_serial; /* BOX_ENDING: the request to answer; 0 = nobody waits */
+	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
 	struct loop_fd *exit_watch, *oom_watch;
 	struct loop_timer *oom_timer; /* NULL until memory ran out once */
 	unsigned oom_checks;

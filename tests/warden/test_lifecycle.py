@@ -79,7 +79,7 @@ def test_kill_ends_everything_and_leaves_nothing(make_warden):
     b.run("sleep 1000 >/dev/null 2>&1 & echo started")
     assert len(traces(w)) >= 2
     b.kill()
-    assert not os.path.exists(f"/proc/{b.pid}")
+    eventually(lambda: not os.path.exists(f"/proc/{b.pid}"))
     eventually(lambda: traces(w) == [])
     eventually(lambda: not list((w.state / "boxes").iterdir()))
     eventually(lambda: not list((w.state / "trash").iterdir()))
@@ -116,7 +116,7 @@ def test_a_frozen_sandbox_can_be_killed(warden):
     b = warden.create()
     warden.ask(FREEZE, b.id)
     b.kill()
-    assert not os.path.exists(f"/proc/{b.pid}")
+    eventually(lambda: not os.path.exists(f"/proc/{b.pid}"))
 
 
 def test_memory_limit_kills_and_is_told(warden):
