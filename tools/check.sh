@@ -189,8 +189,9 @@ check_programs() {
 	meson_tests unit-sanitized sanitized
 	component_tests component-release "$out/execd" EXECD tests/component
 	component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component
-	component_tests warden-release "$out/gcc/src/warden/opensandbox-warden" WARDEN tests/warden
-	component_tests warden-sanitized "$out/sanitized/src/warden/opensandbox-warden" WARDEN tests/warden
+	local warden=src/warden/opensandbox-warden
+	component_tests warden-release "$out/gcc/$warden" WARDEN tests/warden
+	component_tests warden-sanitized "$out/sanitized/$warden" WARDEN tests/warden
 	wait_for_tidy
 }
 
