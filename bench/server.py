@@ -249,8 +249,6 @@ PREFACE = (
     "first byte. \"First output\" is create, the endpoint's address and token, and `echo hello`\n"
     "through the server's proxy and a shell. Sandboxes have limits of memory, CPU and processes,\n"
     f"a network of their own and `sleep` as entry point. Rates are of {AT_ONCE} clients at once.\n"
-    "A file system that discards freed blocks at once, without a journal, takes a millisecond and\n"
-    "more for every directory that is removed, and a sandbox has sixteen: rates are higher on others.\n"
 )
 
 
