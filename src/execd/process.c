@@ -30,7 +30,8 @@ struct process {
 	void *arg;
 	bool running; /* has not ended */
 	bool reaped;
-	bool freed; /* by its owner; goes when reaped */
+	int group_signal; /* sent to all of the group, to end it; 0 = none */
+	bool freed;	  /* by its owner; goes when reaped */
 };
 
 static void destroy(struct process *p)
@@ -94,6 +95,10 @@ static bool on_ended(void *arg, bool final)
 		bury(p);
 		return true;
 	}
+	/* A child that was being forked when the group was signalled has missed it.  While the
+	 * leader is not reaped, the group's number is nobody else's. */
+	if (p->group_signal)
+		(void)kill(-p->pid, p->group_signal);
 	reap(p);
 	exited(p->arg, status);
 	return true;
@@ -166,8 +171,11 @@ bool process_running(const struct process *p)
 
 void process_signal(struct process *p, int signum, bool group)
 {
-	if (!p->reaped)
-		(void)kill(group ? -p->pid : p->pid, signum);
+	if (p->reaped)
+		return;
+	if (group && (signum == SIGINT || signum == SIGKILL))
+		p->group_signal = signum;
+	(void)kill(group ? -p->pid : p->pid, signum);
 }
 
 void process_terminate(struct process *p, unsigned grace_ms)

@@ -139,7 +139,7 @@ def test_hooks_have_all_restrictions(make_box):
 
 def test_processes_of_the_host_are_not_in_sight(box):
     mark = "mark-" + os.urandom(8).hex()
-    host = subprocess.Popen(["sh", "-c", "sleep 1000; :", mark])
+    host = subprocess.Popen(["sh", "-c", "read forever", mark], stdin=subprocess.PIPE)
     try:
         eventually(lambda: mark in pathlib.Path(f"/proc/{host.pid}/cmdline").read_text())
         assert mark not in box.out("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
@@ -151,7 +151,7 @@ def test_processes_of_the_host_are_not_in_sight(box):
         assert host.poll() is None
     finally:
         host.kill()
-        host.wait()
+        host.communicate()
 
 
 def test_the_servers_processes_cannot_be_reached_by_number(box, server):
