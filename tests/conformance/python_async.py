@@ -110,13 +110,13 @@ async def commands_at_the_same_time():
 async def files_through_the_server():
     box = await make(connection_config=config(use_server_proxy=True))
     data = bytes(range(256)) * 4096
-    names = [f"/work/{n}.bin" for n in range(8)]
+    names = [f"/data/{n}.bin" for n in range(8)]
     await box.files.write_files([WriteEntry(path=name, data=data, mode=644) for name in names])
     read = await asyncio.gather(*(box.files.read_bytes(name) for name in names))
     assert all(content == data for content in read)
     streamed = [chunk async for chunk in await box.files.read_bytes_stream(names[0])]
     assert b"".join(streamed) == data
-    found = await box.files.search(SearchEntry(path="/work", pattern="*.bin"))
+    found = await box.files.search(SearchEntry(path="/data", pattern="*.bin"))
     assert sorted(entry.path for entry in found) == names
     await box.files.delete_files(names)
     await box.destroy()

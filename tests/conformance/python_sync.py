@@ -142,31 +142,31 @@ def sessions(box):
 @case
 def files(box):
     fs = box.files
-    fs.create_directories([WriteEntry(path="/work/a/b", mode=755)])
-    fs.write_file("/work/a/one.txt", "first\nsecond\n", mode=640)
-    fs.write_files([WriteEntry(path="/work/a/two.bin", data=bytes(range(256)) * 1000, mode=644)])
-    assert fs.read_file("/work/a/one.txt") == "first\nsecond\n"
-    assert fs.read_bytes("/work/a/two.bin") == bytes(range(256)) * 1000
-    assert b"".join(fs.read_bytes_stream("/work/a/two.bin")) == bytes(range(256)) * 1000
-    assert fs.read_bytes("/work/a/two.bin", range_header="bytes=1-3") == b"\x01\x02\x03"
-    info = fs.get_file_info(["/work/a/one.txt"])["/work/a/one.txt"]
+    fs.create_directories([WriteEntry(path="/data/a/b", mode=755)])
+    fs.write_file("/data/a/one.txt", "first\nsecond\n", mode=640)
+    fs.write_files([WriteEntry(path="/data/a/two.bin", data=bytes(range(256)) * 1000, mode=644)])
+    assert fs.read_file("/data/a/one.txt") == "first\nsecond\n"
+    assert fs.read_bytes("/data/a/two.bin") == bytes(range(256)) * 1000
+    assert b"".join(fs.read_bytes_stream("/data/a/two.bin")) == bytes(range(256)) * 1000
+    assert fs.read_bytes("/data/a/two.bin", range_header="bytes=1-3") == b"\x01\x02\x03"
+    info = fs.get_file_info(["/data/a/one.txt"])["/data/a/one.txt"]
     assert (info.size, info.mode, info.owner) == (13, 640, "root")
     nobody = {"owner": "nobody", "group": "nogroup"}
-    fs.set_permissions([SetPermissionEntry(path="/work/a/one.txt", mode=600, **nobody)])
-    info = fs.get_file_info(["/work/a/one.txt"])["/work/a/one.txt"]
+    fs.set_permissions([SetPermissionEntry(path="/data/a/one.txt", mode=600, **nobody)])
+    info = fs.get_file_info(["/data/a/one.txt"])["/data/a/one.txt"]
     assert (info.mode, info.owner, info.group) == (600, "nobody", "nogroup")
     change = {"old_content": "first", "new_content": "1st"}
-    fs.replace_contents([ContentReplaceEntry(path="/work/a/one.txt", **change)])
-    assert fs.read_file("/work/a/one.txt") == "1st\nsecond\n"
-    found = fs.search(SearchEntry(path="/work", pattern="*.bin"))
-    assert [e.path for e in found] == ["/work/a/two.bin"]
-    listed = fs.list_directory(DirectoryListEntry(path="/work/a", depth=1))
+    fs.replace_contents([ContentReplaceEntry(path="/data/a/one.txt", **change)])
+    assert fs.read_file("/data/a/one.txt") == "1st\nsecond\n"
+    found = fs.search(SearchEntry(path="/data", pattern="*.bin"))
+    assert [e.path for e in found] == ["/data/a/two.bin"]
+    listed = fs.list_directory(DirectoryListEntry(path="/data/a", depth=1))
     assert sorted(pathlib.PurePath(e.path).name for e in listed) == ["b", "one.txt", "two.bin"]
-    fs.move_files([MoveEntry(src="/work/a/one.txt", dest="/work/a/b/three.txt")])
-    assert fs.read_file("/work/a/b/three.txt").startswith("1st")
-    fs.delete_files(["/work/a/two.bin"])
-    fs.delete_directories(["/work/a"])
-    assert fs.search(SearchEntry(path="/work", pattern="*")) == []
+    fs.move_files([MoveEntry(src="/data/a/one.txt", dest="/data/a/b/three.txt")])
+    assert fs.read_file("/data/a/b/three.txt").startswith("1st")
+    fs.delete_files(["/data/a/two.bin"])
+    fs.delete_directories(["/data/a"])
+    assert fs.search(SearchEntry(path="/data", pattern="*")) == []
 
 
 @case

@@ -155,31 +155,31 @@ func sessions(box *opensandbox.Sandbox) {
 
 func files(box *opensandbox.Sandbox) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 20000)
-	done(box.CreateDirectory(ctx, "/work/go/sub", 755))
-	metadata := opensandbox.FileMetadata{Path: "/work/go/one.bin", Mode: 640}
+	done(box.CreateDirectory(ctx, "/data/go/sub", 755))
+	metadata := opensandbox.FileMetadata{Path: "/data/go/one.bin", Mode: 640}
 	upload := opensandbox.UploadFileOptions{FileName: "one.bin", Metadata: metadata}
 	done(box.UploadFile(ctx, bytes.NewReader(data), upload))
-	stream := must(box.DownloadFile(ctx, "/work/go/one.bin", ""))
+	stream := must(box.DownloadFile(ctx, "/data/go/one.bin", ""))
 	check(bytes.Equal(must(io.ReadAll(stream)), data), "downloaded bytes")
 	done(stream.Close())
-	part := must(box.DownloadFile(ctx, "/work/go/one.bin", "bytes=1-3"))
+	part := must(box.DownloadFile(ctx, "/data/go/one.bin", "bytes=1-3"))
 	check(string(must(io.ReadAll(part))) == "123", "a range")
 	done(part.Close())
-	info := must(box.GetFileInfo(ctx, "/work/go/one.bin"))["/work/go/one.bin"]
+	info := must(box.GetFileInfo(ctx, "/data/go/one.bin"))["/data/go/one.bin"]
 	check(info.Size == int64(len(data)) && info.Mode == 640, "%+v", info)
 	permission := opensandbox.Permission{Mode: 600, Owner: "nobody"}
-	done(box.SetPermissions(ctx, opensandbox.PermissionsRequest{"/work/go/one.bin": permission}))
-	info = must(box.GetFileInfo(ctx, "/work/go/one.bin"))["/work/go/one.bin"]
+	done(box.SetPermissions(ctx, opensandbox.PermissionsRequest{"/data/go/one.bin": permission}))
+	info = must(box.GetFileInfo(ctx, "/data/go/one.bin"))["/data/go/one.bin"]
 	check(info.Owner == "nobody" && info.Mode == 600, "%+v", info)
 	change := opensandbox.ReplaceItem{Old: "0123", New: "zero"}
-	done(box.ReplaceInFiles(ctx, opensandbox.ReplaceRequest{"/work/go/one.bin": change}))
-	check(run(box, "head -c 4 /work/go/one.bin") == "zero", "replaced")
-	found := must(box.SearchFiles(ctx, "/work/go", "*.bin"))
-	check(len(found) == 1 && found[0].Path == "/work/go/one.bin", "%+v", found)
-	move := opensandbox.MoveItem{Src: "/work/go/one.bin", Dest: "/work/go/sub/two.bin"}
+	done(box.ReplaceInFiles(ctx, opensandbox.ReplaceRequest{"/data/go/one.bin": change}))
+	check(run(box, "head -c 4 /data/go/one.bin") == "zero", "replaced")
+	found := must(box.SearchFiles(ctx, "/data/go", "*.bin"))
+	check(len(found) == 1 && found[0].Path == "/data/go/one.bin", "%+v", found)
+	move := opensandbox.MoveItem{Src: "/data/go/one.bin", Dest: "/data/go/sub/two.bin"}
 	done(box.MoveFiles(ctx, opensandbox.MoveRequest{move}))
-	done(box.DeleteFiles(ctx, []string{"/work/go/sub/two.bin"}))
-	done(box.DeleteDirectory(ctx, "/work/go"))
+	done(box.DeleteFiles(ctx, []string{"/data/go/sub/two.bin"}))
+	done(box.DeleteDirectory(ctx, "/data/go"))
 }
 
 func metrics(box *opensandbox.Sandbox) {

@@ -114,34 +114,34 @@ const cases = {
 
   async files(box) {
     const bytes = Uint8Array.from({ length: 256_000 }, (_, i) => i % 256);
-    await box.files.createDirectories([{ path: "/work/a/b", mode: 755 }]);
+    await box.files.createDirectories([{ path: "/data/a/b", mode: 755 }]);
     await box.files.writeFiles([
-      { path: "/work/a/one.txt", data: "first\nsecond\n", mode: 640 },
-      { path: "/work/a/two.bin", data: bytes, mode: 644 },
+      { path: "/data/a/one.txt", data: "first\nsecond\n", mode: 640 },
+      { path: "/data/a/two.bin", data: bytes, mode: 644 },
     ]);
-    assert.equal(await box.files.readFile("/work/a/one.txt"), "first\nsecond\n");
-    assert.deepEqual(await box.files.readBytes("/work/a/two.bin"), bytes);
-    const part = await box.files.readBytes("/work/a/two.bin", { range: "bytes=1-3" });
+    assert.equal(await box.files.readFile("/data/a/one.txt"), "first\nsecond\n");
+    assert.deepEqual(await box.files.readBytes("/data/a/two.bin"), bytes);
+    const part = await box.files.readBytes("/data/a/two.bin", { range: "bytes=1-3" });
     assert.deepEqual([...part], [1, 2, 3]);
     let length = 0;
-    for await (const chunk of box.files.readBytesStream("/work/a/two.bin")) length += chunk.length;
+    for await (const chunk of box.files.readBytesStream("/data/a/two.bin")) length += chunk.length;
     assert.equal(length, bytes.length);
     const info = async (path) => (await box.files.getFileInfo([path]))[path];
-    assert.equal((await info("/work/a/one.txt")).mode, 640);
-    await box.files.setPermissions([{ path: "/work/a/one.txt", mode: 600, owner: "nobody" }]);
-    assert.equal((await info("/work/a/one.txt")).owner, "nobody");
+    assert.equal((await info("/data/a/one.txt")).mode, 640);
+    await box.files.setPermissions([{ path: "/data/a/one.txt", mode: 600, owner: "nobody" }]);
+    assert.equal((await info("/data/a/one.txt")).owner, "nobody");
     await box.files.replaceContents([
-      { path: "/work/a/one.txt", oldContent: "first", newContent: "1st" },
+      { path: "/data/a/one.txt", oldContent: "first", newContent: "1st" },
     ]);
-    assert.equal(await box.files.readFile("/work/a/one.txt"), "1st\nsecond\n");
-    const found = await box.files.search({ path: "/work", pattern: "*.bin" });
-    assert.deepEqual(found.map((entry) => entry.path), ["/work/a/two.bin"]);
-    const listed = await box.files.listDirectory({ path: "/work/a", depth: 1 });
+    assert.equal(await box.files.readFile("/data/a/one.txt"), "1st\nsecond\n");
+    const found = await box.files.search({ path: "/data", pattern: "*.bin" });
+    assert.deepEqual(found.map((entry) => entry.path), ["/data/a/two.bin"]);
+    const listed = await box.files.listDirectory({ path: "/data/a", depth: 1 });
     assert.equal(listed.length, 3);
-    await box.files.moveFiles([{ src: "/work/a/one.txt", dest: "/work/a/b/three.txt" }]);
-    await box.files.deleteFiles(["/work/a/two.bin"]);
-    await box.files.deleteDirectories(["/work/a"]);
-    assert.deepEqual(await box.files.search({ path: "/work", pattern: "*" }), []);
+    await box.files.moveFiles([{ src: "/data/a/one.txt", dest: "/data/a/b/three.txt" }]);
+    await box.files.deleteFiles(["/data/a/two.bin"]);
+    await box.files.deleteDirectories(["/data/a"]);
+    assert.deepEqual(await box.files.search({ path: "/data", pattern: "*" }), []);
   },
 
   async metrics(box) {
