@@ -334,7 +334,7 @@ static void native_create(struct runtime *r, const struct runtime_spec *spec, ru
 	q->create = fn;
 	fill_limits(&q->msg.create.limits, &spec->limits);
 	q->msg.create.network = spec->network ? WARDEN_NET_NAT : WARDEN_NET_NONE;
-	snprintf(q->msg.create.image, sizeof(q->msg.create.image), "%s", spec->image);
+	snprintf(q->msg.create.image, sizeof(q->msg.create.image), "%s", "host");
 	snprintf(q->msg.create.hostname, sizeof(q->msg.create.hostname), "%s", spec->hostname);
 	pump(n);
 }

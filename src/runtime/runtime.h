@@ -22,9 +22,22 @@ struct runtime_limits {
 	uint64_t memory_bytes, memory_low_bytes, cpu_milli, cpu_weight_milli, pids;
 };
 
+/* A directory that outlives the sandbox. */
+struct runtime_volume {
+	enum { RUNTIME_VOLUME_NAMED, RUNTIME_VOLUME_HOST } kind;
+	uint64_t number;      /* named: of the volume; host: index into the allowed host paths */
+	const char *sub_path; /* relative, "" = all of it; made if missing */
+	const char *mount_path;
+	bool read_only;
+};
+
 struct runtime_spec {
 	const char *id;
-	const char *image; /* resolved: "host" */
+	bool host_base;		/* the host image lies below the layers */
+	const uint64_t *layers; /* numbers below images/layers, lowest first */
+	size_t layers_n;
+	const struct runtime_volume *volumes;
+	size_t volumes_n;
 	const char *hostname;
 	struct runtime_limits limits;
 	bool network;		/* outward NAT, else loopback only */

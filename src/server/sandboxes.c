@@ -269,7 +269,7 @@ static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
 	char hostname[16];
 	struct runtime_spec spec = {
 		.id = b->id,
-		.image = b->spec.image,
+		.host_base = true,
 		.hostname = hostname,
 		.limits = b->spec.runtime_limits,
 		.network = s->config->network && (s->runtime->capabilities & SANDBOXES_CAN_NAT),
