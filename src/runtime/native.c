@@ -320,11 +320,6 @@ static void native_create(struct runtime *r, const struct runtime_spec *spec, ru
 	struct request *q;
 	int fd;
 
-	if (strlen(spec->image) >= WARDEN_IMAGE_MAX) {
-		err_set(&e, -ENAMETOOLONG, "the image's name is too long");
-		fn(arg, NULL, &e);
-		return;
-	}
 	if (memfd_of("start", spec->start_file, &fd, &e) < 0) {
 		fn(arg, NULL, &e);
 		return;
