@@ -158,74 +158,83 @@ static void write_report(struct json_writer *w, void *arg)
 
 /* ---- logs and events ---- */
 
-static void logs(struct http_exchange *x, void *app)
+/* One of the two, as far as they are alike. */
+struct subject {
+	const char *kind, *known_scopes, *if_none;
+	const struct scope *scopes;
+};
+
+/* NULL: then the request was answered. */
+static struct sandbox *begin(struct http_exchange *x, struct app *app, const struct subject *s,
+			     struct wanted *q, struct report *report)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
-	struct wanted q = {0};
-	struct report report = {.kind = "logs"};
 	struct failure f = FAILURE_NONE;
-	struct err e = ERR_NONE;
 	struct sandbox *b;
 
-	if (read_query(x, "limit", &q, &f) < 0) {
+	if (read_query(x, "limit", q, &f) < 0) {
 		failure_reply(x, &f);
-		return;
+		return NULL;
 	}
 	b = exchange_sandbox(x, app);
 	if (!b)
+		return NULL;
+	report->id = b->id;
+	report->kind = s->kind;
+	if (q->has_scope)
+		report->scope = find_scope(x, s->scopes, s->known_scopes, q->scope);
+	return q->has_scope && !report->scope ? NULL : b;
+}
+
+static void finish(struct http_exchange *x, const struct subject *s, struct report *report,
+		   const struct buf *text)
+{
+	if (!report->scope) {
+		http_reply_header(x, "Deprecation", VIEW("true"));
+		reply_text(x, text, s->if_none);
 		return;
-	if (q.has_scope && !(report.scope = find_scope(x, log_scopes, LOG_SCOPES, q.scope)))
+	}
+	report->content = buf_view(text);
+	exchange_reply_json(x, 200, write_report, report);
+}
+
+static void logs(struct http_exchange *x, void *app)
+{
+	static const struct subject subject = {"logs", LOG_SCOPES, "(no logs)", log_scopes};
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+	struct wanted q = {0};
+	struct report report = {0};
+	struct err e = ERR_NONE;
+	struct sandbox *b = begin(x, app, &subject, &q, &report);
+
+	if (!b)
 		return;
 	if (q.tail == 0)
 		q.tail = q.has_scope ? TAIL_MAX : 100;
-	if (diagnostics_logs(b->id, q.tail, q.since_us, &text, &report.truncated, &e) < 0) {
+	if (diagnostics_logs(b->id, q.tail, q.since_us, &text, &report.truncated, &e) < 0)
 		reply_failed(x, &e);
-		return;
-	}
-	if (!q.has_scope) {
-		http_reply_header(x, "Deprecation", VIEW("true"));
-		reply_text(x, &text, "(no logs)");
-		return;
-	}
-	report.id = b->id;
-	report.content = buf_view(&text);
-	exchange_reply_json(x, 200, write_report, &report);
+	else
+		finish(x, &subject, &report, &text);
 }
 
 static void events(struct http_exchange *x, void *arg)
 {
+	static const struct subject subject = {"events", EVENT_SCOPES, "(no events)", event_scopes};
 	osb_cleanup(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
 	struct app *app = arg;
 	struct wanted q = {0};
-	struct report report = {.kind = "events"};
-	struct failure f = FAILURE_NONE;
+	struct report report = {0};
 	struct err e = ERR_NONE;
-	struct sandbox *b;
+	struct sandbox *b = begin(x, app, &subject, &q, &report);
 
-	if (read_query(x, "limit", &q, &f) < 0) {
-		failure_reply(x, &f);
-		return;
-	}
-	b = exchange_sandbox(x, app);
 	if (!b)
-		return;
-	if (q.has_scope && !(report.scope = find_scope(x, event_scopes, EVENT_SCOPES, q.scope)))
 		return;
 	if (q.events == 0)
 		q.events = q.has_scope ? EVENTS_MAX : 50;
 	if (diagnostics_events(app->sandboxes, b, q.events, report.scope && report.scope->lifecycle,
-			       &text, &report.truncated, &e) < 0) {
+			       &text, &report.truncated, &e) < 0)
 		reply_failed(x, &e);
-		return;
-	}
-	if (!q.has_scope) {
-		http_reply_header(x, "Deprecation", VIEW("true"));
-		reply_text(x, &text, "(no events)");
-		return;
-	}
-	report.id = b->id;
-	report.content = buf_view(&text);
-	exchange_reply_json(x, 200, write_report, &report);
+	else
+		finish(x, &subject, &report, &text);
 }
 
 /* ---- inspect and summary ---- */
