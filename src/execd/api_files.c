@@ -250,19 +250,26 @@ static enum file_job_next meta_step(struct file_job *job)
 	return FILE_JOB_MORE;
 }
 
-static enum file_job_next meta_body(struct file_job *job, struct view body)
+/* `what`: the body, in the words of an error. */
+static enum file_job_next take_body(struct file_job *job, struct view text, enum json_kind kind,
+				    const char *what, struct json **ret)
 {
-	struct meta_job *j = container_of(job, struct meta_job, job);
 	struct err e = ERR_NONE;
 
-	if (json_parse(body, JSON_FIRST_VALUE, &j->body, &e) == 0 &&
-	    json_kind(j->body) != JSON_OBJECT)
-		err_set(&e, -EINVAL, "the body must be an object of paths, not %s",
-			json_kind_name(json_kind(j->body)));
+	if (json_parse(text, JSON_FIRST_VALUE, ret, &e) == 0 && json_kind(*ret) != kind)
+		err_set(&e, -EINVAL, "the body must be %s, not %s", what,
+			json_kind_name(json_kind(*ret)));
 	if (e.code == 0)
 		return FILE_JOB_MORE;
 	reply_bad_request(job->x, CODE_INVALID_REQUEST, &e);
 	return FILE_JOB_DONE;
+}
+
+static enum file_job_next meta_body(struct file_job *job, struct view body)
+{
+	struct meta_job *j = container_of(job, struct meta_job, job);
+
+	return take_body(job, body, JSON_OBJECT, "an object of paths", &j->body);
 }
 
 static void meta_free(struct file_job *job)
@@ -404,16 +411,8 @@ static enum file_job_next mv_step(struct file_job *job)
 static enum file_job_next mv_body(struct file_job *job, struct view body)
 {
 	struct mv_job *j = container_of(job, struct mv_job, job);
-	struct err e = ERR_NONE;
 
-	if (json_parse(body, JSON_FIRST_VALUE, &j->body, &e) == 0 &&
-	    json_kind(j->body) != JSON_ARRAY)
-		err_set(&e, -EINVAL, "the body must be an array of {src, dest}, not %s",
-			json_kind_name(json_kind(j->body)));
-	if (e.code == 0)
-		return FILE_JOB_MORE;
-	reply_bad_request(job->x, CODE_INVALID_REQUEST, &e);
-	return FILE_JOB_DONE;
+	return take_body(job, body, JSON_ARRAY, "an array of {src, dest}", &j->body);
 }
 
 static void mv_free(struct file_job *job)
