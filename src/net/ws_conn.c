@@ -23,6 +23,7 @@
 #define READ_ROUNDS  4
 #define QUEUE_SLACK  (16 * 1024 * 1024) /* above the mark, for an owner that does not stop */
 #define CLOSE_MS     5000
+#define STOPPED_MS   250 /* no timer of a running process is that late */
 #define CONTROL_MAX  125
 #define HEADER_BYTES 16
 
@@ -386,14 +387,25 @@ static void on_ping_timer(void *arg)
 		write_frame(c, WS_PING, VIEW_NONE, VIEW_NONE);
 }
 
+/* So late only when we were stopped ourselves, as in a paused sandbox: the peer may have spoken
+ * meanwhile, and must be heard before it is judged. */
+static bool was_stopped(const struct ws_conn *c, uint64_t quiet_ms)
+{
+	return quiet_ms >= c->o.read_timeout_ms + STOPPED_MS;
+}
+
 static void on_read_timer(void *arg)
 {
 	struct ws_conn *c = arg;
-	uint64_t quiet_ms = (loop_now_us(c->loop) - c->last_read_us) / 1000;
+	uint64_t now_us = loop_now_us(c->loop), quiet_ms = (now_us - c->last_read_us) / 1000;
 
 	if (c->paused && c->state == WS_OPEN)
 		loop_timer_start(c->read_timer, c->o.read_timeout_ms);
-	else if (quiet_ms >= c->o.read_timeout_ms)
+	else if (was_stopped(c, quiet_ms)) {
+		c->last_read_us = now_us;
+		on_ping_timer(c);
+		loop_timer_start(c->read_timer, c->o.read_timeout_ms);
+	} else if (quiet_ms >= c->o.read_timeout_ms)
 		end_later(c, WS_CLOSE_ABNORMAL, VIEW("the peer was silent for too long"));
 	else
 		loop_timer_start(c->read_timer, c->o.read_timeout_ms - quiet_ms);

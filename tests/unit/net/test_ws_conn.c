@@ -447,6 +447,20 @@ static void gives_a_silent_peer_up(void **state)
 	close_conn(&p);
 }
 
+/* Seen by a process that was itself frozen: its timers are due before it has read anything. */
+static void hears_a_peer_out_after_having_been_stopped(void **state)
+{
+	struct ws_options o = plain;
+	struct probe p;
+
+	o.read_timeout_ms = 20;
+	open_conn(&p, false, &o, NULL);
+	usleep(400 * 1000);
+	expect_frame(&p, WS_PING, "");
+	assert_int_equal(p.closed_n, 0);
+	close_conn(&p);
+}
+
 static bool is_told_closed(void *arg)
 {
 	return ((struct probe *)arg)->closed_n > 0;
@@ -495,6 +509,7 @@ int main(void)
 		cmocka_unit_test(may_be_freed_in_its_message_callback),
 		cmocka_unit_test(pings_a_quiet_peer),
 		cmocka_unit_test(gives_a_silent_peer_up),
+		cmocka_unit_test(hears_a_peer_out_after_having_been_stopped),
 		cmocka_unit_test(gives_a_peer_that_takes_nothing_up),
 		cmocka_unit_test(an_owner_that_never_stops_is_bounded),
 	};
