@@ -21,12 +21,15 @@ struct err;
 #define WARDEN_LAYERS_MAX  256
 #define WARDEN_VOLUMES_MAX 64
 #define WARDEN_PATH_MAX	   1024 /* with its NUL */
+#define WARDEN_NAME_MAX	   255	/* of one name in a path */
+
+/* The largest file: to be refused above, before it is read. */
+#define WARDEN_MOUNTS_MAX_BYTES (16 + WARDEN_LAYERS_MAX * 8 + WARDEN_VOLUMES_MAX * 2064)
 
 enum warden_volume_kind {
 	WARDEN_VOLUME_NAMED = 1, /* volumes/<number>/data of the state directory */
 	WARDEN_VOLUME_HOST,	 /* below allowed_host_paths[number], counted from 0 */
-	WARDEN_VOLUME_MOUNTED, /* ossfs/<number> of the state directory: a mount of the supervisor's
-				*/
+	WARDEN_VOLUME_MOUNTED,	 /* ossfs/<number> of the state directory: made by the supervisor */
 };
 
 struct warden_volume {
@@ -50,6 +53,15 @@ struct warden_mounts {
 osb_must_check int warden_mounts_format(const struct warden_mounts *m, struct buf *out,
 					struct err *e);
 
-/* -EPROTO with a sentence if anything is not as it must be: counts, kinds, NULs, absolute and clean
- * mount paths, relative sub paths without "..". */
+/* -EPROTO with a sentence if anything is not as it must be: counts, kinds, NULs, layers or mount
+ * paths that are named twice, and the paths by the rules below.  *ret (large: not for the stack)
+ * may be changed also on failure. */
 osb_must_check int warden_mounts_parse(struct view file, struct warden_mounts *ret, struct err *e);
+
+/* Puts a layer on top.  One that was there already moves up: all it holds hides what it held. */
+osb_must_check int warden_mounts_add_layer(struct warden_mounts *m, uint64_t number, struct err *e);
+
+/* What the parser takes: absolute, one slash between names, none of them "." or "..", not "/", and
+ * not in /proc, /sys or /dev. */
+bool warden_mounts_path_ok(struct view path);
+bool warden_mounts_sub_path_ok(struct view path); /* the same, relative; "" is all of the volume */
