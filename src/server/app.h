@@ -8,6 +8,7 @@
 struct config;
 struct http_proxies;
 struct http_server;
+struct jobs;
 struct loop;
 struct runtime;
 struct sandboxes;
@@ -17,6 +18,7 @@ struct app {
 	struct loop *loop;
 	const struct config *config;
 	struct store *store;
+	struct jobs *jobs;
 	struct runtime *runtime;
 	struct sandboxes *sandboxes;
 	struct http_server *http;

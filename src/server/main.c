@@ -119,12 +119,14 @@ static int open_listener(const struct config *c, int *ret, struct err *e)
 }
 
 static int prepare(const struct options *o, const struct config *c, struct supervisor_means *m,
-		   char warden[PATH_MAX], char execd[PATH_MAX], struct err *e)
+		   char warden[PATH_MAX], char execd[PATH_MAX], char image[PATH_MAX], struct err *e)
 {
 	int r = find_program(o->warden, "opensandbox-warden", warden, e);
 
 	if (r == 0)
 		r = find_program(o->execd, "execd", execd, e);
+	if (r == 0 && find_program(o->image, "opensandbox-image", image, e) < 0)
+		log_line(LOG_WARN, "images cannot be pulled", LOG_S("err", e->msg));
 	if (r == 0)
 		r = privileges_find(c->user, &m->privileges, e);
 	if (r == 0)
@@ -135,13 +137,14 @@ static int prepare(const struct options *o, const struct config *c, struct super
 	m->config = c;
 	m->warden = warden;
 	m->execd = execd;
+	m->image = image;
 	return r;
 }
 
 static int serve(const struct options *o)
 {
 	struct supervisor_means means = {.locks = {-1, -1}, .listen_fd = -1};
-	char warden[PATH_MAX], execd[PATH_MAX];
+	char warden[PATH_MAX], execd[PATH_MAX], image[PATH_MAX];
 	struct config config = {0};
 	struct err e = ERR_NONE;
 	int r, code = EXIT_FAILURE;
@@ -153,7 +156,7 @@ static int serve(const struct options *o)
 	}
 	r = load(o, &config, &e);
 	if (r == 0)
-		r = prepare(o, &config, &means, warden, execd, &e);
+		r = prepare(o, &config, &means, warden, execd, image, &e);
 	if (r == 0) {
 		code = supervisor_run(&means);
 	} else {

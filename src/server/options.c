@@ -21,18 +21,29 @@ const char options_help[] =
 	"  --config FILE     configuration in TOML (SANDBOX_CONFIG_PATH; ~/.sandbox.toml)\n"
 	"  --warden FILE     the privileged helper (opensandbox-warden beside this program)\n"
 	"  --execd FILE      the daemon of sandboxes (execd beside this program)\n"
+	"  --image FILE      the helper for images (opensandbox-image beside this program)\n"
 	"  --help, --version\n"
 	"\n"
 	"init-config writes a configuration with every key, its meaning and default, and a fresh\n"
 	"API key; with --example only what a first server needs.  --force replaces a file.\n"
 	"config-reference prints the meaning of every key as Markdown.\n";
 
-enum { OPT_CONFIG = 1, OPT_WARDEN, OPT_EXECD, OPT_EXAMPLE, OPT_FORCE, OPT_HELP, OPT_VERSION };
+enum {
+	OPT_CONFIG = 1,
+	OPT_WARDEN,
+	OPT_EXECD,
+	OPT_IMAGE,
+	OPT_EXAMPLE,
+	OPT_FORCE,
+	OPT_HELP,
+	OPT_VERSION
+};
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"warden", required_argument, NULL, OPT_WARDEN},
 	{"execd", required_argument, NULL, OPT_EXECD},
+	{"image", required_argument, NULL, OPT_IMAGE},
 	{"example", required_argument, NULL, OPT_EXAMPLE},
 	{"force", no_argument, NULL, OPT_FORCE},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -51,6 +62,9 @@ static int take(int c, char **argv, struct options *o, struct err *e)
 		return 0;
 	case OPT_EXECD:
 		o->execd = optarg;
+		return 0;
+	case OPT_IMAGE:
+		o->image = optarg;
 		return 0;
 	case OPT_EXAMPLE:
 		o->example = optarg;

@@ -22,6 +22,7 @@ struct options {
 	const char *config;  /* --config, or NULL */
 	const char *warden;  /* or NULL: beside our own program */
 	const char *execd;   /* or NULL: beside our own program */
+	const char *image;   /* or NULL: beside our own program */
 	const char *path;    /* of init-config; or NULL */
 	const char *example; /* of init-config; or NULL */
 	bool force;

@@ -117,6 +117,17 @@ void state_dir_close(struct state_dir_locks *locks)
 int state_dir_open(const char *path, uid_t uid, gid_t gid, struct state_dir_locks *ret,
 		   struct err *e)
 {
+	/* The worker passes through `images` to what is its own there. */
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} of_root[] = {
+		{"images", 0711},
+		{"images/layers", 0700},
+		{"images/tmp", 0700},
+		{"volumes", 0700},
+	};
+	static const char *const of_worker[] = {STATE_DIR_BLOBS, STATE_DIR_UPLOADS};
 	struct state_dir_locks locks = {-1, -1};
 	osb_cleanup(fd_closep) int dir = -1;
 	int r = make_path(path, e);
@@ -135,6 +146,10 @@ int state_dir_open(const char *path, uid_t uid, gid_t gid, struct state_dir_lock
 		r = make_dir(dir, STATE_DIR_BOXES, 0710, 0, gid, e);
 	if (r == 0)
 		r = make_dir(dir, "db", 0700, uid, gid, e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(of_root); i++)
+		r = make_dir(dir, of_root[i].name, of_root[i].mode, 0, 0, e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(of_worker); i++)
+		r = make_dir(dir, of_worker[i], 0700, uid, gid, e);
 	if (r < 0)
 		state_dir_close(&locks);
 	else

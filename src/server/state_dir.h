@@ -12,6 +12,8 @@ struct err;
 /* Below the state directory, which is the worker's root. */
 #define STATE_DIR_BOXES	   "boxes"
 #define STATE_DIR_DATABASE "db/server.db"
+#define STATE_DIR_BLOBS	   "images/blobs"
+#define STATE_DIR_UPLOADS  "images/uploads"
 
 /* As long as anybody holds them.  -1 = not held. */
 struct state_dir_locks {

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/strv.h"
 #include "server/config.h"
+#include "server/supervisor_jobs.h"
 #include "server/worker.h"
 #include "sys/protect.h"
 #include "sys/seqpacket.h"
@@ -52,6 +53,7 @@ struct side {
 struct supervisor {
 	const struct supervisor_means *means;
 	struct side sides[SIDES_];
+	struct supervisor_jobs jobs;
 	struct state_dir_locks locks;
 	int signal_fd, listen_fd;
 	bool stopping;
@@ -233,6 +235,8 @@ static void side_ended(struct supervisor *s, int which, int status)
 	side->pid = 0;
 	side->fd = fd_close(side->fd);
 	side->kill_us = 0;
+	if (which == WORKER)
+		supervisor_jobs_kill(&s->jobs); /* nobody hears them any more */
 	if (s->stopping) {
 		if (which == WORKER)
 			end_side(&s->sides[WARDEN], WARDEN_END_US);
@@ -255,10 +259,31 @@ static void reap(struct supervisor *s)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		supervisor_jobs_ended(&s->jobs, pid);
 		for (int i = 0; i < SIDES_; i++)
 			if (s->sides[i].pid == pid)
 				side_ended(s, i, status);
+	}
+}
+
+/* The worker says two words and sends a socket: it wants a job. */
+static void take_request(struct supervisor *s)
+{
+	struct err e = ERR_NONE;
+	int fds[SEQPACKET_MAX_FDS];
+	char text[16];
+	int n = seqpacket_receive(s->sides[WORKER].fd, text, sizeof(text), fds, &e);
+
+	/* It is ending, which its signal will tell. */
+	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EMSGSIZE))
+		s->sides[WORKER].fd = fd_close(s->sides[WORKER].fd);
+	/* With the socket closed, the worker knows. */
+	if (n > 0 && !s->stopping &&
+	    supervisor_jobs_start(&s->jobs, view_mem(text, (size_t)n), fds[0], &e) < 0)
+		log_line(LOG_WARN, "cannot start a job", LOG_S("err", e.msg));
+	for (size_t i = 0; n > 0 && i < ARRAY_LEN(fds); i++)
+		fd_close(fds[i]);
 }
 
 static void take_signals(struct supervisor *s)
@@ -302,12 +327,19 @@ static int run_timers(struct supervisor *s)
 static void run(struct supervisor *s)
 {
 	for (;;) {
-		struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
 		int wait_ms = run_timers(s);
+		struct pollfd p[] = {
+			{.fd = s->signal_fd, .events = POLLIN},
+			{.fd = s->sides[WORKER].fd, .events = POLLIN},
+		};
 
-		if (s->stopping && !s->sides[WARDEN].pid && !s->sides[WORKER].pid)
+		if (s->stopping && !s->sides[WARDEN].pid && !s->sides[WORKER].pid && !s->jobs.n)
 			return;
-		if (poll(&p, 1, wait_ms) > 0)
+		if (poll(p, ARRAY_LEN(p), wait_ms) <= 0)
+			continue;
+		if (p[1].revents)
+			take_request(s);
+		if (p[0].revents)
 			take_signals(s);
 	}
 }
@@ -339,6 +371,9 @@ int supervisor_run(const struct supervisor_means *means)
 		.signal_fd = -1,
 		.locks = means->locks,
 		.listen_fd = means->listen_fd,
+		.jobs = {.program = means->image,
+			 .state_dir = means->config->state_dir,
+			 .privileges = means->privileges},
 	};
 	struct err e = ERR_NONE;
 

@@ -10,10 +10,10 @@ struct config;
 
 struct supervisor_means {
 	const struct config *config;
-	struct privileges privileges; /* of the worker */
-	const char *warden, *execd;   /* programs */
-	struct state_dir_locks locks; /* taken */
-	int listen_fd;		      /* taken */
+	struct privileges privileges;	    /* of the worker */
+	const char *warden, *execd, *image; /* programs */
+	struct state_dir_locks locks;	    /* taken */
+	int listen_fd;			    /* taken */
 };
 
 /* Until a signal ends it.  Returns the program's exit code. */

@@ -22,6 +22,7 @@
 #include "runtime/runtime.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/jobs.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
 #include "server/server_filter.h"
@@ -179,6 +180,7 @@ static int open_service(struct worker *w, struct err *e)
 	struct app *app = &w->app;
 	int r = store_open("/" STATE_DIR_DATABASE, &app->store, e);
 
+	app->jobs = jobs_new(app->loop, w->supervisor_fd);
 	if (r == 0)
 		r = sandboxes_new(app->loop, app->config, app->store, &app->sandboxes, e);
 	if (r == 0)
@@ -247,6 +249,7 @@ static void finish(struct worker *w)
 	if (app->runtime)
 		app->runtime->ops->free(app->runtime);
 	sandboxes_free(app->sandboxes);
+	jobs_free(app->jobs);
 	store_close(app->store);
 	loop_fd_free(w->supervisor_watch);
 	loop_timer_free(w->patience);

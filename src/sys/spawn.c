@@ -182,6 +182,10 @@ static child_code int child_prepare(struct child *c)
 	}
 	if (child_ids(c) < 0)
 		return -1;
+	/* After the ids, since changing them undoes it.  We are suspended and cannot be gone yet.
+	 */
+	if (s->flags & SPAWN_DIE_WITH_US)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	c->failed = STEP_CHDIR;
 	if (s->cwd && chdir(s->cwd) < 0)
 		return -1;

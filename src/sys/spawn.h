@@ -23,7 +23,8 @@ enum spawn_flags {
 	SPAWN_CTTY = 2,	   /* with SPAWN_SESSION: fd 0 becomes the controlling terminal */
 	SPAWN_IDS = 4,	   /* set uid, gid and groups */
 	SPAWN_NO_NEW_PRIVS = 8,
-	SPAWN_FOREGROUND = 16, /* if fd 0 is our terminal, the new group becomes its foreground */
+	SPAWN_FOREGROUND = 16,	/* if fd 0 is our terminal, the new group becomes its foreground */
+	SPAWN_DIE_WITH_US = 32, /* the kernel kills it when we end */
 };
 
 struct spawn {
