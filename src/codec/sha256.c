@@ -4,6 +4,7 @@
 #include "codec/sha256.h"
 
 #include "base/bytes.h"
+#include "codec/sha256_cpu.h"
 
 #define BLOCK sizeof(((struct sha256 *)0)->block)
 
@@ -64,6 +65,22 @@ static void compress(uint32_t h[8], const unsigned char *block)
 		h[i] += v[i];
 }
 
+static void compress_all(uint32_t h[8], const unsigned char *blocks, size_t n)
+{
+	static int cpu = -1; /* asked once; whoever asks at the same time gets the same answer */
+	int can = __atomic_load_n(&cpu, __ATOMIC_RELAXED);
+
+	if (can < 0) {
+		can = sha256_cpu_can();
+		__atomic_store_n(&cpu, can, __ATOMIC_RELAXED);
+	}
+	if (can)
+		sha256_cpu_add(h, blocks, n, constants);
+	else
+		for (; n > 0; n--, blocks += BLOCK)
+			compress(h, blocks);
+}
+
 void sha256_init(struct sha256 *s)
 {
 	static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -80,11 +97,12 @@ void sha256_add(struct sha256 *s, struct view text)
 		size_t n = MIN(text.len, BLOCK - at);
 
 		if (n == BLOCK) {
-			compress(s->h, (const unsigned char *)text.p);
+			n = text.len - text.len % BLOCK;
+			compress_all(s->h, (const unsigned char *)text.p, n / BLOCK);
 		} else {
 			memcpy(s->block + at, text.p, n);
 			if (at + n == BLOCK)
-				compress(s->h, s->block);
+				compress_all(s->h, s->block, 1);
 		}
 		s->bytes += n;
 		text = view_skip(text, n);
