@@ -202,11 +202,12 @@ check_programs() {
 	wait_for_tidy
 }
 
-# The three programs side by side, as they are installed.
+# The programs side by side, as they are installed.
 gather_programs() {
 	mkdir -p "$out/bin"
 	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
-		"$out/gcc/src/server/opensandbox-server" "$out/bin/"
+		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
+		"$out/bin/"
 }
 
 check_product() {

@@ -28,6 +28,7 @@ MAY_USE = {
 LAYERS = set(MAY_USE)
 for program in ("execd", "server", "egress", "ingress", "cli", "mcp"):
     MAY_USE[program] = LAYERS - {"box"}
+MAY_USE["imager"] = {"base", "codec", "sys", "net", "image"}
 MAY_USE["warden"] = LAYERS
 
 # What only some files may name: pattern -> prefixes of the paths that may.

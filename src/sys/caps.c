@@ -110,6 +110,17 @@ int caps_keep_only(uint64_t mask, struct err *e)
 	return write_sets(&s, e);
 }
 
+int caps_drop_all(struct err *e)
+{
+	struct sets s = {.head.version = _LINUX_CAPABILITY_VERSION_3};
+
+	if (effective() & BIT(CAP_SETPCAP))
+		return caps_keep_only(0, e);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_set(e, -errno, "clear ambient capabilities: %m");
+	return write_sets(&s, e);
+}
+
 int caps_keep_file_rights(struct err *e)
 {
 	return caps_keep_only(UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER, e);

@@ -34,6 +34,14 @@ void protect_from_tracing(void)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+void protect_limit_memory(uint64_t bytes)
+{
+	struct rlimit l = {bytes, bytes};
+
+	if (!TRACEABLE)
+		(void)setrlimit(RLIMIT_DATA, &l);
+}
+
 static void fill_standard_fds(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_NOCTTY);

@@ -3,11 +3,17 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 struct rlimit;
 
 /* Nobody of the same user may trace us or read our memory and environment.  Sanitized builds stay
  * traceable: their leak check traces itself. */
 void protect_from_tracing(void);
+
+/* We never need more memory of our own than that.  Not in sanitized builds, whose shadow is huge.
+ */
+void protect_limit_memory(uint64_t bytes);
 
 /* Every descriptor from 3 on closes at exec; 0, 1 and 2 are open on something. */
 void protect_descriptors(void);

@@ -1,0 +1,220 @@
+/*
+ * imager/fetch_confine.c - what a process that speaks with strangers gives up first.
+ *
+ * What stays is what libcurl, the resolver and OpenSSL need: sockets, threads, reading files, and
+ * writing in the blobs directory.  No programs, no tracing, no mounts, no namespaces, no keys.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "imager/fetch.h"
+#include "imager/options.h"
+#include "sys/caps.h"
+#include "sys/protect.h"
+
+#define FDS_MAX	   256
+#define MEMORY_MAX (256u << 20)
+
+static const char *const allowed[] = {
+	/* connections */
+	"accept4",
+	"bind",
+	"connect",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_pwait",
+	"epoll_wait",
+	"eventfd2",
+	"getpeername",
+	"getsockname",
+	"getsockopt",
+	"pipe2",
+	"poll",
+	"ppoll",
+	"pselect6",
+	"recvfrom",
+	"recvmmsg",
+	"recvmsg",
+	"select",
+	"sendmmsg",
+	"sendmsg",
+	"sendto",
+	"setsockopt",
+	"shutdown",
+	"socketpair",
+	/* files: blobs, certificates, the resolver's configuration, name service libraries */
+	"access",
+	"close",
+	"dup",
+	"faccessat",
+	"faccessat2",
+	"fadvise64",
+	"fallocate",
+	"fcntl",
+	"fdatasync",
+	"flock",
+	"fstat",
+	"fstatfs",
+	"fsync",
+	"ftruncate",
+	"getcwd",
+	"getdents64",
+	"ioctl",
+	"lseek",
+	"lstat",
+	"newfstatat",
+	"open",
+	"openat",
+	"pread64",
+	"pwrite64",
+	"read",
+	"readlink",
+	"readlinkat",
+	"readv",
+	"renameat",
+	"renameat2",
+	"stat",
+	"statfs",
+	"statx",
+	"unlinkat",
+	"write",
+	"writev",
+	/* memory, threads */
+	"brk",
+	"exit",
+	"exit_group",
+	"futex",
+	"get_robust_list",
+	"madvise",
+	"membarrier",
+	"mmap",
+	"mprotect",
+	"mremap",
+	"munmap",
+	"rseq",
+	"sched_getaffinity",
+	"sched_yield",
+	"set_robust_list",
+	"set_tid_address",
+	/* time, signals, who we are */
+	"clock_getres",
+	"clock_gettime",
+	"clock_nanosleep",
+	"getegid",
+	"geteuid",
+	"getgid",
+	"getpid",
+	"getppid",
+	"getrandom",
+	"getrlimit",
+	"getrusage",
+	"gettid",
+	"gettimeofday",
+	"getuid",
+	"nanosleep",
+	"restart_syscall",
+	"rt_sigaction",
+	"rt_sigprocmask",
+	"rt_sigreturn",
+	"sigaltstack",
+	"sysinfo",
+	"tgkill",
+	"time",
+	"uname",
+};
+
+/* The kinds of sockets that names are resolved and registries reached with. */
+static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+static int allow_named(scmp_filter_ctx ctx, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
+		int r, nr = seccomp_syscall_resolve_name(allowed[i]);
+
+		if (nr == __NR_SCMP_ERROR)
+			continue; /* newer than the library */
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+		if (r < 0)
+			return err_set(e, r, "allow %s", allowed[i]);
+	}
+	return 0;
+}
+
+static int allow_some(scmp_filter_ctx ctx, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(families); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+				     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+	/* Threads of our own, for the resolver; clone3 hides its flags, and libraries know how to
+	 * do without. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	/* Limits may be read, not set. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+				     SCMP_A2(SCMP_CMP_EQ, 0));
+	return r < 0 ? err_set(e, r, "allow sockets and threads") : 0;
+}
+
+static int filter_calls(struct err *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r;
+
+	if (!ctx)
+		return err_set(e, -ENOMEM, "seccomp_init");
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	r = allow_named(ctx, e);
+	if (r == 0)
+		r = allow_some(ctx, e);
+	if (r == 0) {
+		r = seccomp_load(ctx);
+		if (r < 0)
+			r = err_set(e, r, "load the system call filter: error %d", -r);
+	}
+	seccomp_release(ctx);
+	return r;
+}
+
+static int become(const struct options *o, struct err *e)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "keep capabilities: %m");
+	if (setgroups(0, NULL) < 0 || setresgid(o->gid, o->gid, o->gid) < 0)
+		return err_set(e, -errno, "become group %u: %m", o->gid);
+	if (setresuid(o->uid, o->uid, o->uid) < 0)
+		return err_set(e, -errno, "become user %u: %m", o->uid);
+	/* For a moment: without them the bounding set cannot be emptied. */
+	return caps_raise_effective(e);
+}
+
+int fetch_confine(const struct options *o, struct err *e)
+{
+	static const struct rlimit none, files = {FDS_MAX, FDS_MAX};
+	int r = o->change_user ? become(o, e) : 0;
+
+	if (r == 0)
+		r = caps_drop_all(e);
+	if (r < 0)
+		return r;
+	if (setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+		return err_set(e, -errno, "set limits: %m");
+	protect_limit_memory(MEMORY_MAX);
+	protect_from_tracing();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "forbid new privileges: %m");
+	return filter_calls(e);
+}

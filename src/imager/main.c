@@ -1,0 +1,91 @@
+/*
+ * imager/main.c - work on images for opensandbox-server, one job a process.
+ *
+ * The mode says which rights the process keeps; it gives the others up before it reads what is to
+ * be done.  The asker is on file descriptor 3.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "imager/fetch.h"
+#include "imager/job.h"
+#include "imager/options.h"
+
+static const struct mode {
+	const char *name;
+	const char *help;
+	int (*confine)(const struct options *o, struct err *e);
+	void (*run)(struct job *j); /* answers with "done" or "failed" */
+} modes[] = {
+	{"fetch", "speaks with registries: pulls and pushes; no rights but those of its user",
+	 fetch_confine, fetch_run},
+	{"push", "the same", fetch_confine, fetch_run},
+};
+
+static void print_help(void)
+{
+	printf("usage: opensandbox-image [--user UID:GID] MODE\n\n"
+	       "Does one job for opensandbox-server, which starts it: a request comes as a line "
+	       "of\n"
+	       "JSON over file descriptor 3, progress and the result go back the same way.\n"
+	       "Blobs are kept in the directory that is file descriptor 4.\n\n"
+	       "modes:\n");
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		printf("  %-8s %s\n", modes[i].name, modes[i].help);
+	printf("\noptions:\n"
+	       "  --user UID:GID  become this user first\n"
+	       "  --version       print the version\n"
+	       "  --help          print this\n");
+}
+
+static const struct mode *find_mode(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		if (strcmp(modes[i].name, name) == 0)
+			return &modes[i];
+	return NULL;
+}
+
+static int complain(const struct err *e, int code)
+{
+	fprintf(stderr, "opensandbox-image: %s\n", e->msg);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct mode *mode = NULL;
+	struct err e = ERR_NONE;
+	struct options o;
+	struct job job;
+
+	if (options_parse(argc, argv, &o, &e) < 0)
+		return complain(&e, 2);
+	if (o.help || o.version) {
+		if (o.help)
+			print_help();
+		else
+			printf("opensandbox-image " OSB_VERSION "\n");
+		return 0;
+	}
+	mode = find_mode(o.mode);
+	if (!mode) {
+		(void)err_set(&e, -EINVAL, "there is no mode '%s'; see --help", o.mode);
+		return complain(&e, 2);
+	}
+	(void)umask(077);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (job_open(&job, JOB_FD, &e) < 0)
+		return complain(&e, 2);
+	if (mode->confine(&o, &e) < 0 || job_read(&job, &e) < 0)
+		job_failed(&job, &e);
+	else
+		mode->run(&job);
+	job_close(&job);
+	/* A leak check at exit would need calls that the filter refuses. */
+	_exit(0);
+}
