@@ -13,11 +13,15 @@
 static const char *const migrations[] = {
 	store_migration_1,
 	store_migration_2,
+	store_migration_3,
+	store_migration_4,
 };
 
 static const struct store_part *const parts[STORE_PARTS_] = {
 	[STORE_SANDBOXES] = &store_sandboxes_part,
 	[STORE_IMAGES] = &store_images_part,
+	[STORE_SNAPSHOTS] = &store_snapshots_part,
+	[STORE_VOLUMES] = &store_volumes_part,
 };
 
 int store_failed(struct store *s, const char *what, struct err *e)

@@ -20,13 +20,16 @@ struct store_part {
 	size_t n;
 };
 
-enum store_parts { STORE_SANDBOXES, STORE_IMAGES, STORE_PARTS_ };
+enum store_parts { STORE_SANDBOXES, STORE_IMAGES, STORE_SNAPSHOTS, STORE_VOLUMES, STORE_PARTS_ };
 
-extern const struct store_part store_sandboxes_part, store_images_part;
+extern const struct store_part store_sandboxes_part, store_images_part, store_snapshots_part,
+	store_volumes_part;
 
 /* Migrations, by the version that each makes. */
 extern const char store_migration_1[]; /* sandboxes and their events */
 extern const char store_migration_2[]; /* images, layers, pulls */
+extern const char store_migration_3[]; /* snapshots */
+extern const char store_migration_4[]; /* named volumes */
 
 struct store {
 	sqlite3 *db;
