@@ -20,7 +20,7 @@ static void write_page(struct json_writer *w, void *arg)
 {
 	const struct listing *l = arg;
 	const struct list_filter *q = l->filter;
-	uint64_t first = (q->page - 1) * q->page_size, total = 0, pages;
+	uint64_t total = 0;
 	struct sandbox *b = NULL;
 
 	json_write_object(w);
@@ -29,20 +29,11 @@ static void write_page(struct json_writer *w, void *arg)
 	while ((b = sandboxes_next(l->sandboxes, b))) {
 		if (!list_filter_matches(q, b))
 			continue;
-		if (total >= first && total - first < q->page_size)
+		if (page_holds(&q->page, total++))
 			encode_sandbox(w, b);
-		total++;
 	}
 	json_write_array_end(w);
-	pages = (total + q->page_size - 1) / MAX(q->page_size, UINT64_C(1));
-	json_write_key(w, "pagination");
-	json_write_object(w);
-	json_put_int(w, "page", (int64_t)q->page);
-	json_put_int(w, "pageSize", (int64_t)q->page_size);
-	json_put_int(w, "totalItems", (int64_t)total);
-	json_put_int(w, "totalPages", (int64_t)pages);
-	json_put_bool(w, "hasNextPage", q->page < pages);
-	json_write_object_end(w);
+	page_write(w, &q->page, total);
 	json_write_object_end(w);
 }
 

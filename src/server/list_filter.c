@@ -4,14 +4,10 @@
 #include "server/list_filter.h"
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "codec/url.h"
 #include "server/failure.h"
 #include "server/request_fields.h"
 #include "server/sandbox.h"
-
-#define PAGE_SIZE_DEFAULT 20
-#define PAGE_SIZE_MAX	  200
 
 static void add_state(struct list_filter *q, struct view name)
 {
@@ -44,18 +40,9 @@ static int add_labels(struct arena *a, struct view text, struct list_filter *q, 
 	return 0;
 }
 
-static int read_number(const char *name, struct view text, uint64_t max, uint64_t *ret,
-		       struct failure *f)
-{
-	if (num_parse_u64(text, ret) && *ret >= 1 && *ret <= max)
-		return 0;
-	return failure_set(f, 422, REQUEST_CODE, "%s must be a whole number from 1 to %llu", name,
-			   (unsigned long long)max);
-}
-
 int list_filter_read(struct arena *a, struct view query, struct list_filter *ret, struct failure *f)
 {
-	struct list_filter q = {.page = 1, .page_size = PAGE_SIZE_DEFAULT};
+	struct list_filter q = {.page = PAGE_FIRST};
 	bool has_metadata = false;
 	struct view name, value;
 	int r;
@@ -68,10 +55,8 @@ int list_filter_read(struct arena *a, struct view query, struct list_filter *ret
 		} else if (view_is(name, "metadata") && !has_metadata) { /* only the first counts */
 			has_metadata = true;
 			bad = add_labels(a, value, &q, f);
-		} else if (view_is(name, "page")) {
-			bad = read_number("page", value, UINT32_MAX, &q.page, f);
-		} else if (view_is(name, "pageSize")) {
-			bad = read_number("pageSize", value, PAGE_SIZE_MAX, &q.page_size, f);
+		} else {
+			bad = page_parameter(&q.page, name, value, f);
 		}
 		if (bad < 0)
 			return -1;

@@ -9,6 +9,7 @@
 
 #include "base/macro.h"
 #include "base/view.h"
+#include "server/page.h"
 
 struct arena;
 struct failure;
@@ -23,7 +24,7 @@ struct list_filter {
 		struct view key, value;
 	} labels[LIST_FILTER_LABELS_MAX];
 	size_t labels_n;
-	uint64_t page, page_size;
+	struct page page;
 };
 
 /* Strings of *ret live in the arena. */

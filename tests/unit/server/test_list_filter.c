@@ -115,8 +115,8 @@ static void reads_pages(void **state)
 			assert_non_null(strstr(f.message, "page"));
 		} else {
 			assert_int_equal(r, 0);
-			assert_int_equal(q.page, cases[i].page);
-			assert_int_equal(q.page_size, cases[i].size);
+			assert_int_equal(q.page.number, cases[i].page);
+			assert_int_equal(q.page.size, cases[i].size);
 		}
 		arena_done(&a);
 	}
