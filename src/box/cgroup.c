@@ -105,6 +105,11 @@ void cgroup_free(struct cgroup *g)
 	free(g);
 }
 
+const char *cgroup_name(const struct cgroup *g)
+{
+	return g->name;
+}
+
 int cgroup_clone_fd(const struct cgroup *g)
 {
 	return g->host->unified ? g->fd[0] : -1;

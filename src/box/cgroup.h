@@ -29,6 +29,10 @@ bool cgroups_unified(const struct cgroups *c);
 /* The v1 controllers that a sandbox should see below /sys/fs/cgroup, NULL-terminated; NULL on v2.
  */
 const char *const *cgroups_shown(const struct cgroups *c);
+
+/* Attaches read-only copies of our parent directories below `dir_fd`: one on it on v2, one per
+ * controller that is shown on v1, on a directory of its name. */
+osb_must_check int cgroups_show(const struct cgroups *c, int dir_fd, struct err *e);
 const char *
 cgroups_missing(const struct cgroups *c); /* what cannot be limited here, in words; "" */
 
@@ -52,6 +56,8 @@ osb_must_check int cgroup_open(struct cgroups *c, const char *name, struct cgrou
 void cgroup_settle(struct cgroup *g);
 
 void cgroup_free(struct cgroup *g); /* accepts NULL; the directories stay */
+
+const char *cgroup_name(const struct cgroup *g); /* of its directories */
 
 /* In the child: moves the calling process in.  Async-signal-safe: only writes. */
 osb_must_check int cgroup_join(const struct cgroup *g, struct err *e);

@@ -268,6 +268,30 @@ const char *const *cgroups_shown(const struct cgroups *c)
 	return c->unified ? NULL : c->shown;
 }
 
+static int show_one(int parent_fd, int dir_fd, const char *name, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	int r = mountfd_clone(parent_fd, ".", &fd, e);
+
+	if (r == 0)
+		r = mountfd_shape(fd,
+				  MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC,
+				  -1, e);
+	return r < 0 ? r : mountfd_attach(fd, dir_fd, name, e);
+}
+
+int cgroups_show(const struct cgroups *c, int dir_fd, struct err *e)
+{
+	int r = 0;
+
+	if (c->unified)
+		return show_one(c->parent_fd[0], dir_fd, ".", e);
+	for (int i = 0; r == 0 && i < PARTS_; i++)
+		if (i != PART_FREEZER && c->parent_fd[c->same_as[i]] >= 0)
+			r = show_one(c->parent_fd[c->same_as[i]], dir_fd, part_name[i], e);
+	return r;
+}
+
 const char *cgroups_missing(const struct cgroups *c)
 {
 	return c->missing;

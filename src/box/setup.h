@@ -21,6 +21,7 @@ struct setup {
 	const char *image;    /* directory of the image's root */
 	const char *usr;      /* the host's /usr for the host image, or NULL */
 	const char *layers;   /* holds upper, work, usr-upper, usr-work */
+	const char *shared;   /* what shared_make() made */
 	int userns_fd;
 	uint32_t id_base; /* first host id of the sandbox */
 	int netns_fd;

@@ -5,6 +5,7 @@
 
 #define PATHS_STATE    "/state"
 #define PATHS_NEW_ROOT "/new"
+#define PATHS_SHARED   "/shared" /* see box/shared.h */
 #define PATHS_CGROUP   "/sys/fs/cgroup"
 #define PATHS_LAYERS   "layers" /* of a box: what its overlays write to */
 

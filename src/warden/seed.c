@@ -173,6 +173,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		.image = paths_image_root(b->image),
 		.usr = paths_image_usr(b->image),
 		.layers = layers,
+		.shared = PATHS_SHARED,
 		.userns_fd = m->userns_fd,
 		.id_base = idranges_base(b->id_index),
 		.netns_fd = m->netns_fd,
