@@ -308,7 +308,8 @@ static int resolve_image(struct reading *r, struct failure *f)
 			"image '%.120s' is not here, and this server cannot pull images; use "
 			"'host' or an alias from [native.aliases]",
 			r->spec->image_uri);
-	r->spec->image = mem_strdup(image);
+	r->spec->root.image = mem_strdup(image);
+	r->spec->root.host_base = true;
 	return 0;
 }
 

@@ -25,7 +25,8 @@ const char *sandbox_reason(const char *text)
 	static const char *const known[] = {
 		SANDBOX_REASON_STARTING, SANDBOX_REASON_RUNNING, SANDBOX_REASON_PAUSED,
 		SANDBOX_REASON_EXITED,	 SANDBOX_REASON_ERROR,	 SANDBOX_REASON_OOM,
-		SANDBOX_REASON_LOST,
+		SANDBOX_REASON_LOST,	 SANDBOX_REASON_PULLING, SANDBOX_REASON_PULL,
+		SANDBOX_REASON_START,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -105,10 +106,41 @@ static void hook_done(struct sandbox_hook *h)
 	strv_done(&h->command);
 }
 
+void sandbox_root_done(struct sandbox_root *r)
+{
+	free(r->image);
+	free(r->layers);
+	pairs_done(&r->env);
+	free(r->user);
+	free(r->cwd);
+	strv_done(&r->start);
+	*r = (struct sandbox_root){0};
+}
+
+void sandbox_root_copy(struct sandbox_root *to, const struct sandbox_root *from)
+{
+	*to = (struct sandbox_root){
+		.image = from->image ? mem_strdup(from->image) : NULL,
+		.host_base = from->host_base,
+		.layers_n = from->layers_n,
+		.user = from->user ? mem_strdup(from->user) : NULL,
+		.cwd = from->cwd ? mem_strdup(from->cwd) : NULL,
+	};
+	if (from->layers_n)
+		to->layers = mem_dup(from->layers, from->layers_n * sizeof(*from->layers));
+	for (size_t i = 0; i < from->env.n; i++)
+		pairs_add(&to->env, view_of(from->env.v[i].name), view_of(from->env.v[i].value));
+	strv_copy(&to->start, strv_args(&from->start));
+}
+
 void sandbox_spec_done(struct sandbox_spec *s)
 {
 	free(s->image_uri);
-	free(s->image);
+	free(s->reference);
+	if (s->auth)
+		explicit_bzero(s->auth, strlen(s->auth));
+	free(s->auth);
+	sandbox_root_done(&s->root);
 	strv_done(&s->entrypoint);
 	pairs_done(&s->env);
 	pairs_done(&s->metadata);

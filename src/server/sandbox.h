@@ -31,8 +31,11 @@ enum sandbox_state {
 
 const char *sandbox_state_name(enum sandbox_state state); /* "Running" */
 
-/* Why a sandbox is in its state: the protocol's words, and two of our own. */
+/* Why a sandbox is in its state: the protocol's words, and some of our own. */
 #define SANDBOX_REASON_STARTING "CONTAINER_STARTING"
+#define SANDBOX_REASON_PULLING	"IMAGE_PULLING"
+#define SANDBOX_REASON_PULL	"IMAGE_PULL_FAILED"
+#define SANDBOX_REASON_START	"START_FAILED"
 #define SANDBOX_REASON_RUNNING	"CONTAINER_RUNNING"
 #define SANDBOX_REASON_PAUSED	"CONTAINER_PAUSED"
 #define SANDBOX_REASON_EXITED	"CONTAINER_EXITED"
@@ -64,10 +67,26 @@ struct sandbox_hook {
 	int64_t timeout_s;
 };
 
+/* What the root directory is made of, and what its image says of processes in it. */
+struct sandbox_root {
+	char *image;	  /* "host", the id of an image, or NULL while it is not known */
+	bool host_base;	  /* the host image lies below the layers */
+	uint64_t *layers; /* lowest first */
+	size_t layers_n;
+	struct pairs env;  /* below the request's own */
+	char *user, *cwd;  /* or NULL */
+	struct strv start; /* what runs if nothing else is asked for: Entrypoint and Cmd */
+};
+
+void sandbox_root_done(struct sandbox_root *r);
+void sandbox_root_copy(struct sandbox_root *to, const struct sandbox_root *from);
+
 /* What was asked for, checked.  Everything is owned. */
 struct sandbox_spec {
 	char *image_uri; /* as asked; NULL if made from something else */
-	char *image;	 /* resolved for the runtime: "host" */
+	char *reference; /* the image's full name, if it is not the host image */
+	char *auth;	 /* for the registry, as JSON, or NULL; never stored, wiped when used */
+	struct sandbox_root root;
 	struct strv entrypoint;
 	struct pairs env, metadata, limits, requests, extensions;
 	bool has_metadata; /* {} was given: it is echoed */

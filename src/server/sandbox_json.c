@@ -66,6 +66,24 @@ static void put_lifecycle(struct json_writer *w, const struct sandbox_spec *s)
 	json_write_object_end(w);
 }
 
+/* Of the host image alone there is nothing more to say. */
+static void put_root(struct json_writer *w, const struct sandbox_root *r)
+{
+	put_optional(w, "image", r->image);
+	if (r->host_base && r->layers_n == 0)
+		return;
+	json_put_bool(w, "hostBase", r->host_base);
+	json_write_key(w, "layers");
+	json_write_array(w);
+	for (size_t i = 0; i < r->layers_n; i++)
+		json_write_uint(w, r->layers[i]);
+	json_write_array_end(w);
+	put_pairs(w, "imageEnv", &r->env);
+	put_optional(w, "user", r->user);
+	put_optional(w, "cwd", r->cwd);
+	put_strings(w, "imageStart", &r->start);
+}
+
 static int finish(struct json_writer *w, struct buf *out, char **ret, struct err *e)
 {
 	int r = json_writer_end(w);
@@ -87,7 +105,8 @@ int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
 	json_writer_init(&w, &out);
 	json_write_object(&w);
 	put_optional(&w, "imageUri", s->image_uri);
-	json_put_cstr(&w, "image", s->image);
+	put_optional(&w, "reference", s->reference);
+	put_root(&w, &s->root);
 	put_strings(&w, "entrypoint", &s->entrypoint);
 	put_pairs(&w, "env", &s->env);
 	put_pairs(&w, "metadata", &s->metadata);
@@ -108,6 +127,19 @@ int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
 	return finish(&w, &out, ret, e);
 }
 
+/* The request's variables, and those of the image that it does not set. */
+static void put_environment(struct json_writer *w, const struct sandbox_spec *s)
+{
+	json_write_key(w, "env");
+	json_write_object(w);
+	for (size_t i = 0; i < s->root.env.n; i++)
+		if (!pairs_get(&s->env, s->root.env.v[i].name))
+			json_put_cstr(w, s->root.env.v[i].name, s->root.env.v[i].value);
+	for (size_t i = 0; i < s->env.n; i++)
+		json_put_cstr(w, s->env.v[i].name, s->env.v[i].value);
+	json_write_object_end(w);
+}
+
 int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret, struct err *e)
 {
 	struct buf out = BUF_INIT(TEXT_MAX);
@@ -116,7 +148,9 @@ int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **r
 	json_writer_init(&w, &out);
 	json_write_object(&w);
 	put_strings(&w, "entrypoint", &s->entrypoint);
-	put_pairs(&w, "env", &s->env);
+	put_environment(&w, s);
+	put_optional(&w, "user", s->root.user);
+	put_optional(&w, "cwd", s->root.cwd);
 	put_optional(&w, "token", token);
 	put_lifecycle(&w, s);
 	json_write_object_end(&w);
@@ -183,6 +217,25 @@ static void get_lifecycle(const struct json *v, struct sandbox_spec *ret)
 		get_hook(json_at(periodic, i), &ret->periodic[i]);
 }
 
+static void get_root(const struct json *v, struct sandbox_root *ret)
+{
+	const struct json *layers = json_get(v, "layers");
+	int64_t number;
+
+	ret->image = get_text(v, "image");
+	ret->host_base = ret->image && !layers;
+	(void)json_bool(json_get(v, "hostBase"), &ret->host_base);
+	if (json_len(layers))
+		ret->layers = mem_new_array(uint64_t, json_len(layers));
+	for (size_t i = 0; i < json_len(layers); i++)
+		if (json_int(json_at(layers, i), &number) && number > 0)
+			ret->layers[ret->layers_n++] = (uint64_t)number;
+	get_pairs(v, "imageEnv", &ret->env);
+	ret->user = get_text(v, "user");
+	ret->cwd = get_text(v, "cwd");
+	get_strings(v, "imageStart", &ret->start);
+}
+
 /* The text is our own: what is missing in it is empty, not an error. */
 int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e)
 {
@@ -194,8 +247,9 @@ int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e
 		return r;
 	*ret = (struct sandbox_spec){0};
 	ret->image_uri = get_text(v, "imageUri");
-	ret->image = get_text(v, "image");
-	if (!ret->image)
+	ret->reference = get_text(v, "reference");
+	get_root(v, &ret->root);
+	if (!ret->root.image && !ret->reference)
 		return err_set(e, -EINVAL, "a stored sandbox names no image");
 	get_strings(v, "entrypoint", &ret->entrypoint);
 	get_pairs(v, "env", &ret->env);

@@ -269,7 +269,9 @@ static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
 	char hostname[16];
 	struct runtime_spec spec = {
 		.id = b->id,
-		.host_base = true,
+		.host_base = b->spec.root.host_base,
+		.layers = b->spec.root.layers,
+		.layers_n = b->spec.root.layers_n,
 		.hostname = hostname,
 		.limits = b->spec.runtime_limits,
 		.network = s->config->network && (s->runtime->capabilities & SANDBOXES_CAN_NAT),

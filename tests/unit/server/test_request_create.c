@@ -204,7 +204,7 @@ static void takes_everything_that_there_is(void **state)
 	assert_int_equal(decode(body, &spec, &timeout_s, &f), 0);
 	assert_int_equal(timeout_s, 7200);
 	assert_string_equal(spec.image_uri, "opensandbox/code-interpreter:v2");
-	assert_string_equal(spec.image, "host");
+	assert_string_equal(spec.root.image, "host");
 	assert_int_equal(spec.entrypoint.len, 2);
 	assert_string_equal(spec.entrypoint.v[1], "b c");
 	assert_int_equal(spec.runtime_limits.cpu_milli, 1500);

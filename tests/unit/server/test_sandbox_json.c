@@ -31,7 +31,17 @@ static struct sandbox_spec full_spec(void)
 	struct sandbox_spec s = {.has_metadata = true, .renew_extend_s = 600};
 
 	s.image_uri = mem_strdup("opensandbox/code-interpreter:v1");
-	s.image = mem_strdup("host");
+	s.reference = mem_strdup("docker.io/library/python:3.11");
+	s.root.image = mem_strdup("sha256:1");
+	s.root.layers = mem_new_array(uint64_t, 2);
+	s.root.layers[0] = 7;
+	s.root.layers[1] = 4;
+	s.root.layers_n = 2;
+	s.root.user = mem_strdup("app:app");
+	s.root.cwd = mem_strdup("/srv");
+	pairs_add(&s.root.env, VIEW("PATH"), VIEW("/image/bin"));
+	pairs_add(&s.root.env, VIEW("A"), VIEW("the image's"));
+	strv_add(&s.root.start, "serve");
 	strv_add(&s.entrypoint, "sh");
 	strv_add(&s.entrypoint, "");
 	pairs_add(&s.env, VIEW("A"), VIEW("line\nline"));
@@ -120,7 +130,14 @@ static void tells_execd_the_entrypoint_environment_token_and_hooks(void **state)
 	assert_int_equal(sandbox_start_file(&s, "t-_", &text, &e), 0);
 	assert_int_equal(json_parse(view_of(text), 0, &v, &e), 0);
 	assert_int_equal(json_len(json_get(v, "entrypoint")), 2);
-	assert_int_equal(json_len(json_get(v, "env")), 2);
+	/* The image's variables, where the request does not set them. */
+	assert_int_equal(json_len(json_get(v, "env")), 3);
+	assert_true(json_str(json_get(json_get(v, "env"), "A"), &word) &&
+		    view_is(word, "line\nline"));
+	assert_true(json_str(json_get(json_get(v, "env"), "PATH"), &word) &&
+		    view_is(word, "/image/bin"));
+	assert_true(json_str(json_get(v, "user"), &word) && view_is(word, "app:app"));
+	assert_true(json_str(json_get(v, "cwd"), &word) && view_is(word, "/srv"));
 	assert_true(json_str(json_get(v, "token"), &word) && view_is(word, "t-_"));
 	lifecycle = json_get(v, "lifecycle");
 	assert_int_equal(json_len(json_get(lifecycle, "periodic")), 2);
