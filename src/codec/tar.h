@@ -14,6 +14,7 @@ struct buf;
 
 enum tar_kind {
 	TAR_FILE = '0',
+	TAR_HARDLINK = '1',
 	TAR_SYMLINK = '2',
 	TAR_CHAR = '3',
 	TAR_BLOCKDEV = '4',
