@@ -307,6 +307,7 @@ void sandboxes_free(struct sandboxes *s)
 		struct sandbox *b = list_entry(it, struct sandbox, link);
 
 		expiry_remove(s->expiry, b);
+		sandboxes_forget_waiting(b);
 		sandbox_free(b);
 	}
 	expiry_free(s->expiry);

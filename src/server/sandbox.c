@@ -140,7 +140,9 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	if (s->auth)
 		explicit_bzero(s->auth, strlen(s->auth));
 	free(s->auth);
+	free(s->snapshot_id);
 	sandbox_root_done(&s->root);
+	volumes_list_done(&s->volumes);
 	strv_done(&s->entrypoint);
 	pairs_done(&s->env);
 	pairs_done(&s->metadata);
@@ -164,6 +166,7 @@ struct sandbox *sandbox_new(void)
 	struct sandbox *b = mem_new(struct sandbox);
 
 	list_init(&b->link);
+	list_init(&b->waiting);
 	b->reason = SANDBOX_REASON_STARTING;
 	b->expiry_slot = SIZE_MAX;
 	return b;

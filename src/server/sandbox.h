@@ -12,8 +12,10 @@
 #include "base/strv.h"
 #include "base/view.h"
 #include "runtime/runtime.h"
+#include "server/volume.h"
 
 struct err;
+struct json;
 struct json_writer;
 struct store_sandbox;
 
@@ -81,12 +83,18 @@ struct sandbox_root {
 void sandbox_root_done(struct sandbox_root *r);
 void sandbox_root_copy(struct sandbox_root *to, const struct sandbox_root *from);
 
+/* Its members in an object of the store's. */
+void sandbox_root_format(struct json_writer *w, const struct sandbox_root *r);
+void sandbox_root_parse(const struct json *v, struct sandbox_root *ret);
+
 /* What was asked for, checked.  Everything is owned. */
 struct sandbox_spec {
-	char *image_uri; /* as asked; NULL if made from something else */
-	char *reference; /* the image's full name, if it is not the host image */
-	char *auth;	 /* for the registry, as JSON, or NULL; never stored, wiped when used */
+	char *image_uri;   /* as asked; NULL if made from something else */
+	char *reference;   /* the image's full name, if it is not the host image */
+	char *auth;	   /* for the registry, as JSON, or NULL; never stored, wiped when used */
+	char *snapshot_id; /* what it was restored from, or NULL */
 	struct sandbox_root root;
+	struct volumes_list volumes;
 	struct strv entrypoint;
 	struct pairs env, metadata, limits, requests, extensions;
 	bool has_metadata; /* {} was given: it is echoed */
@@ -120,11 +128,13 @@ struct sandbox {
 	struct runtime_handle handle;
 	char token[36];
 	struct sandbox_spec spec;
-	char *spec_text;    /* as stored; dropped when metadata changes */
-	int64_t renewed_us; /* by access */
-	bool busy;	    /* an operation is under way */
-	bool adopted;	    /* known to the warden that is connected */
-	bool unmatched;	    /* loaded, and the runtime was not told yet to be as recorded */
+	char *spec_text;     /* as stored; dropped when metadata changes */
+	int64_t renewed_us;  /* by access */
+	bool busy;	     /* an operation is under way */
+	bool captured;	     /* that is, it is frozen for a snapshot, or about to be */
+	struct list waiting; /* for the end of that: operations */
+	bool adopted;	     /* known to the warden that is connected */
+	bool unmatched;	     /* loaded, and the runtime was not told yet to be as recorded */
 };
 
 struct sandbox *sandbox_new(void);

@@ -67,7 +67,7 @@ static void put_lifecycle(struct json_writer *w, const struct sandbox_spec *s)
 }
 
 /* Of the host image alone there is nothing more to say. */
-static void put_root(struct json_writer *w, const struct sandbox_root *r)
+void sandbox_root_format(struct json_writer *w, const struct sandbox_root *r)
 {
 	put_optional(w, "image", r->image);
 	if (r->host_base && r->layers_n == 0)
@@ -106,7 +106,9 @@ int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
 	json_write_object(&w);
 	put_optional(&w, "imageUri", s->image_uri);
 	put_optional(&w, "reference", s->reference);
-	put_root(&w, &s->root);
+	put_optional(&w, "snapshotId", s->snapshot_id);
+	sandbox_root_format(&w, &s->root);
+	volumes_list_format(&w, "volumes", &s->volumes);
 	put_strings(&w, "entrypoint", &s->entrypoint);
 	put_pairs(&w, "env", &s->env);
 	put_pairs(&w, "metadata", &s->metadata);
@@ -217,7 +219,7 @@ static void get_lifecycle(const struct json *v, struct sandbox_spec *ret)
 		get_hook(json_at(periodic, i), &ret->periodic[i]);
 }
 
-static void get_root(const struct json *v, struct sandbox_root *ret)
+void sandbox_root_parse(const struct json *v, struct sandbox_root *ret)
 {
 	const struct json *layers = json_get(v, "layers");
 	int64_t number;
@@ -248,7 +250,9 @@ int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e
 	*ret = (struct sandbox_spec){0};
 	ret->image_uri = get_text(v, "imageUri");
 	ret->reference = get_text(v, "reference");
-	get_root(v, &ret->root);
+	ret->snapshot_id = get_text(v, "snapshotId");
+	sandbox_root_parse(v, &ret->root);
+	volumes_list_parse(json_get(v, "volumes"), &ret->volumes);
 	if (!ret->root.image && !ret->reference)
 		return err_set(e, -EINVAL, "a stored sandbox names no image");
 	get_strings(v, "entrypoint", &ret->entrypoint);

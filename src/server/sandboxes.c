@@ -330,7 +330,7 @@ static void killed(void *arg, const struct err *e)
 
 void sandboxes_delete(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
 {
-	if (refuse_if_busy(b, fn, arg))
+	if (sandboxes_put_off(b, sandboxes_delete, fn, arg) || refuse_if_busy(b, fn, arg))
 		return;
 	b->state = SANDBOX_STOPPING;
 	s->runtime->ops->kill(s->runtime, b->id, killed, begin(s, b, fn, arg));
@@ -364,7 +364,7 @@ void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, v
 {
 	struct failure f = FAILURE_NONE;
 
-	if (refuse_if_busy(b, fn, arg))
+	if (sandboxes_put_off(b, sandboxes_pause, fn, arg) || refuse_if_busy(b, fn, arg))
 		return;
 	if (b->state != SANDBOX_RUNNING) {
 		failure_set(&f, 409, "DOCKER::SANDBOX_NOT_RUNNING",
@@ -401,7 +401,7 @@ void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, 
 {
 	struct failure f = FAILURE_NONE;
 
-	if (refuse_if_busy(b, fn, arg))
+	if (sandboxes_put_off(b, sandboxes_resume, fn, arg) || refuse_if_busy(b, fn, arg))
 		return;
 	if (b->state != SANDBOX_PAUSED) {
 		failure_set(&f, 409, "DOCKER::SANDBOX_NOT_PAUSED", "sandbox '%s' is %s, not Paused",

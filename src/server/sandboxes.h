@@ -52,6 +52,16 @@ void sandboxes_delete(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, 
 void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
 void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
 
+/*
+ * For a snapshot: the sandbox stands still from the first answer to the second, and stays Running
+ * for everybody else.  Deleting, pausing and freezing wait until it moves again.
+ */
+void sandboxes_freeze(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
+void sandboxes_thaw(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg);
+bool sandboxes_use_snapshot(struct sandboxes *s, const char *snapshot); /* made from it */
+osb_must_check int sandboxes_add_event(struct sandboxes *s, const char *id, const char *reason,
+				       const char *message, struct err *e);
+
 /* At once; -1 with *f filled on failure. */
 osb_must_check int sandboxes_renew(struct sandboxes *s, struct sandbox *b, int64_t expires_us,
 				   struct failure *f);

@@ -36,6 +36,13 @@ osb_must_check int sandboxes_record(struct sandboxes *s, struct sandbox *b, cons
 void sandboxes_become(struct sandbox *b, enum sandbox_state state, const char *reason,
 		      const char *message);
 
+/* Puts an operation off until a sandbox that stands still moves again; false if it does not stand
+ * still. */
+typedef void sandboxes_operation(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn,
+				 void *arg);
+bool sandboxes_put_off(struct sandbox *b, sandboxes_operation *what, sandboxes_fn *fn, void *arg);
+void sandboxes_forget_waiting(struct sandbox *b);
+
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b); /* out of every table, and freed */
 
 /* Kills what no record knows; nobody waits for it. */
