@@ -30,6 +30,7 @@
 #define ENTRY(digest, os, arch, more)                                                              \
 	"{\"mediaType\":\"" OCI "manifest.v1+json\",\"digest\":\"" digest                          \
 	"\",\"size\":9,\"platform\":{\"os\":\"" os "\",\"architecture\":\"" arch "\"" more "}}"
+#define V(v)	       ",\"variant\":\"" v "\""
 #define INDEX(entries) "{\"schemaVersion\":2,\"manifests\":[" entries "]}"
 
 static int parse(const char *text, const char *type, struct arena *a, struct oci_document *ret,
@@ -80,99 +81,91 @@ static void reads_manifests_of_both_families(void **state)
 	}
 }
 
+static const struct {
+	const char *text, *type;
+	int code;
+	const char *word;
+} refused[] = {
+	{"", "", -EBADMSG, "JSON"},
+	{"[]", "", -EBADMSG, "object"},
+	{"{}", "", -EBADMSG, "schemaVersion"},
+	{"{\"schemaVersion\":2}", "", -EBADMSG, "neither"},
+	{"{\"schemaVersion\":3,\"manifests\":[]}", "", -EBADMSG, "schemaVersion"},
+	{"{\"schemaVersion\":\"2\",\"manifests\":[]}", "", -EBADMSG, "schemaVersion"},
+	{"{\"schemaVersion\":1,\"fsLayers\":[],\"name\":\"x\"}", "", -EOPNOTSUPP, "schema 1"},
+	{"{\"schemaVersion\":2,\"fsLayers\":[]}", "", -EOPNOTSUPP, "schema 1"},
+	{MANIFEST, DOCK "distribution.manifest.v1+prettyjws", -EOPNOTSUPP, "schema 1"},
+	/* the transport, the member and the content disagree */
+	{MANIFEST, OCI "index.v1+json", -EBADMSG, "Content-Type"},
+	{INDEX(""), OCI "manifest.v1+json", -EBADMSG, "Content-Type"},
+	{MANIFEST, OCI "config.v1+json", -EBADMSG, "Content-Type"},
+	{"{\"schemaVersion\":2,\"mediaType\":\"" OCI "index.v1+json\",\"config\":" CONFIG
+	 ",\"layers\":[]}",
+	 "", -EBADMSG, "mediaType"},
+	{"{\"schemaVersion\":2,\"mediaType\":\"x/y\",\"manifests\":[]}", "", -EOPNOTSUPP, "x/y"},
+	{"{\"schemaVersion\":2,\"manifests\":[],\"layers\":[]}", "", -EBADMSG, "more than one"},
+	{"{\"schemaVersion\":2,\"manifests\":[],\"config\":{}}", "", -EBADMSG, "more than one"},
+	{"{\"schemaVersion\":2,\"layers\":[],\"fsLayers\":[]}", "", -EBADMSG, "more than one"},
+	{"{\"schemaVersion\":2,\"schemaVersion\":2,\"manifests\":[]}", "", -EBADMSG, "JSON"},
+	/* config and layers swapped */
+	{"{\"schemaVersion\":2,\"config\":" LAYER ",\"layers\":[" CONFIG "]}", "", -EBADMSG,
+	 "configuration"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[" CONFIG "]}", "", -EBADMSG,
+	 "layer"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG
+	 ",\"layers\":[" DESC(OCI "manifest.v1+json", D("bbbb"), "1") "]}",
+	 "", -EBADMSG, "layer"},
+	{INDEX(LAYER), "", -EBADMSG, "manifest"},
+	/* neither images nor mistakes */
+	{"{\"schemaVersion\":2,\"config\":" DESC("application/vnd.oci.empty.v1+json", D("aaaa"),
+						 "2") ",\"layers\":[]}",
+	 "", -EOPNOTSUPP, "artifact"},
+	{"{\"schemaVersion\":2,\"config\":" DESC("application/vnd.cncf.helm.config.v1+json",
+						 D("aaaa"), "2") ",\"layers\":[]}",
+	 "", -EOPNOTSUPP, "artifact"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG
+	 ",\"layers\":[" DESC(DOCK "image.rootfs.foreign.diff.tar.gzip", D("bbbb"), "1") "]}",
+	 "", -EOPNOTSUPP, "distributed"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG
+	 ",\"layers\":[" DESC("application/x-thing", D("bbbb"), "1") "]}",
+	 "", -EOPNOTSUPP, "x-thing"},
+	/* descriptors */
+	{"{\"schemaVersion\":2,\"layers\":[]}", "", -EBADMSG, "config"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG "}", "", -EBADMSG, "layers"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":{}}", "", -EBADMSG, "layers"},
+	{"{\"schemaVersion\":2,\"config\":[],\"layers\":[]}", "", -EBADMSG, "config"},
+	{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[1]}", "", -EBADMSG, "object"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", "sha256:../../etc/passwd",
+						 "2") ",\"layers\":[]}",
+	 "", -EBADMSG, "digest"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("AAAA"),
+						 "2") ",\"layers\":[]}",
+	 "", -EBADMSG, "digest"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", "sha512:00",
+						 "2") ",\"layers\":[]}",
+	 "", -EOPNOTSUPP, "sha256"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
+						 "-1") ",\"layers\":[]}",
+	 "", -EBADMSG, "size"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
+						 "1.5") ",\"layers\":[]}",
+	 "", -EBADMSG, "size"},
+	{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
+						 "8388609") ",\"layers\":[]}",
+	 "", -EFBIG, "configuration"},
+};
+
 static void refuses_what_is_not_what_it_says(void **state)
 {
-	static const struct {
-		const char *text, *type;
-		int code;
-		const char *word;
-	} cases[] = {
-		{"", "", -EBADMSG, "JSON"},
-		{"[]", "", -EBADMSG, "object"},
-		{"{}", "", -EBADMSG, "schemaVersion"},
-		{"{\"schemaVersion\":2}", "", -EBADMSG, "neither"},
-		{"{\"schemaVersion\":3,\"manifests\":[]}", "", -EBADMSG, "schemaVersion"},
-		{"{\"schemaVersion\":\"2\",\"manifests\":[]}", "", -EBADMSG, "schemaVersion"},
-		{"{\"schemaVersion\":1,\"fsLayers\":[],\"name\":\"x\"}", "", -EOPNOTSUPP,
-		 "schema 1"},
-		{"{\"schemaVersion\":2,\"fsLayers\":[]}", "", -EOPNOTSUPP, "schema 1"},
-		{MANIFEST, DOCK "distribution.manifest.v1+prettyjws", -EOPNOTSUPP, "schema 1"},
-		/* the transport, the member and the content disagree */
-		{MANIFEST, OCI "index.v1+json", -EBADMSG, "Content-Type"},
-		{INDEX(""), OCI "manifest.v1+json", -EBADMSG, "Content-Type"},
-		{MANIFEST, OCI "config.v1+json", -EBADMSG, "Content-Type"},
-		{"{\"schemaVersion\":2,\"mediaType\":\"" OCI "index.v1+json\",\"config\":" CONFIG
-		 ",\"layers\":[]}",
-		 "", -EBADMSG, "mediaType"},
-		{"{\"schemaVersion\":2,\"mediaType\":\"x/y\",\"manifests\":[]}", "", -EOPNOTSUPP,
-		 "x/y"},
-		{"{\"schemaVersion\":2,\"manifests\":[],\"layers\":[]}", "", -EBADMSG,
-		 "more than one"},
-		{"{\"schemaVersion\":2,\"manifests\":[],\"config\":{}}", "", -EBADMSG,
-		 "more than one"},
-		{"{\"schemaVersion\":2,\"layers\":[],\"fsLayers\":[]}", "", -EBADMSG,
-		 "more than one"},
-		{"{\"schemaVersion\":2,\"schemaVersion\":2,\"manifests\":[]}", "", -EBADMSG,
-		 "JSON"},
-		/* config and layers swapped */
-		{"{\"schemaVersion\":2,\"config\":" LAYER ",\"layers\":[" CONFIG "]}", "", -EBADMSG,
-		 "configuration"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[" CONFIG "]}", "",
-		 -EBADMSG, "layer"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG
-		 ",\"layers\":[" DESC(OCI "manifest.v1+json", D("bbbb"), "1") "]}",
-		 "", -EBADMSG, "layer"},
-		{INDEX(LAYER), "", -EBADMSG, "manifest"},
-		/* neither images nor mistakes */
-		{"{\"schemaVersion\":2,\"config\":" DESC("application/vnd.oci.empty.v1+json",
-							 D("aaaa"), "2") ",\"layers\":[]}",
-		 "", -EOPNOTSUPP, "artifact"},
-		{"{\"schemaVersion\":2,\"config\":" DESC("application/vnd.cncf.helm.config.v1+json",
-							 D("aaaa"), "2") ",\"layers\":[]}",
-		 "", -EOPNOTSUPP, "artifact"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[" DESC(
-			 DOCK "image.rootfs.foreign.diff.tar.gzip", D("bbbb"), "1") "]}",
-		 "", -EOPNOTSUPP, "distributed"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG
-		 ",\"layers\":[" DESC("application/x-thing", D("bbbb"), "1") "]}",
-		 "", -EOPNOTSUPP, "x-thing"},
-		/* descriptors */
-		{"{\"schemaVersion\":2,\"layers\":[]}", "", -EBADMSG, "config"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG "}", "", -EBADMSG, "layers"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":{}}", "", -EBADMSG,
-		 "layers"},
-		{"{\"schemaVersion\":2,\"config\":[],\"layers\":[]}", "", -EBADMSG, "config"},
-		{"{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[1]}", "", -EBADMSG,
-		 "object"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(
-			 OCI "config.v1+json", "sha256:../../etc/passwd", "2") ",\"layers\":[]}",
-		 "", -EBADMSG, "digest"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("AAAA"),
-							 "2") ",\"layers\":[]}",
-		 "", -EBADMSG, "digest"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", "sha512:00",
-							 "2") ",\"layers\":[]}",
-		 "", -EOPNOTSUPP, "sha256"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
-							 "-1") ",\"layers\":[]}",
-		 "", -EBADMSG, "size"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
-							 "1.5") ",\"layers\":[]}",
-		 "", -EBADMSG, "size"},
-		{"{\"schemaVersion\":2,\"config\":" DESC(OCI "config.v1+json", D("aaaa"),
-							 "8388609") ",\"layers\":[]}",
-		 "", -EFBIG, "configuration"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
 		struct err e = ERR_NONE;
 		struct oci_document doc;
 		struct arena a;
 
 		arena_init(&a, 1 << 20);
-		if (parse(cases[i].text, cases[i].type, &a, &doc, &e) != cases[i].code ||
-		    !strstr(e.msg, cases[i].word))
-			fail_msg("%zu: %d %s (%s)", i, e.code, e.msg, cases[i].text);
+		if (parse(refused[i].text, refused[i].type, &a, &doc, &e) != refused[i].code ||
+		    !strstr(e.msg, refused[i].word))
+			fail_msg("%zu: %d %s (%s)", i, e.code, e.msg, refused[i].text);
 		arena_done(&a);
 	}
 }
@@ -201,20 +194,17 @@ static void bounds_the_number_of_layers(void **state)
 
 static void chooses_what_the_machine_can_run(void **state)
 {
+	/* clang-format off */
 	static const char many[] = INDEX(
-		ENTRY(D("0001"), "windows", "amd64", "") "," ENTRY(D("0002"), "linux", "arm64", ",\"variant\":\"v8\"") "," ENTRY(D("0003"), "linux", "arm", ",\"variant\":\"v5\"") "," ENTRY(
-			D("0004"), "linux", "arm",
-			",\"variant\":\"v7\"") "," ENTRY(D("0005"), "linux",
-							 "amd64", "") "," ENTRY(D("0006"), "linux",
-										"amd64",
-										",\"variant\":"
-										"\"v3\"") "," ENTRY(D("0007"),
-												    "unknown",
-												    "unknown",
-												    "") "," ENTRY(D("0008"),
-														  "linux",
-														  "amd64",
-														  ""));
+		ENTRY(D("0001"), "windows", "amd64", "") ","
+		ENTRY(D("0002"), "linux", "arm64", V("v8")) ","
+		ENTRY(D("0003"), "linux", "arm", V("v5")) ","
+		ENTRY(D("0004"), "linux", "arm", V("v7")) ","
+		ENTRY(D("0005"), "linux", "amd64", "") ","
+		ENTRY(D("0006"), "linux", "amd64", V("v3")) ","
+		ENTRY(D("0007"), "unknown", "unknown", "") ","
+		ENTRY(D("0008"), "linux", "amd64", ""));
+	/* clang-format on */
 	static const struct {
 		const char *os, *arch, *variant, *digest;
 	} cases[] = {
