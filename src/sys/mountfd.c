@@ -81,17 +81,23 @@ int mountfd_new(const char *type, const struct mountfd_option *options, size_t o
 	return 0;
 }
 
+static int set_attr(int mount_fd, unsigned flags, struct mount_attr *a, int userns_fd,
+		    struct err *e)
+{
+	if (userns_fd >= 0) {
+		a->attr_set |= MOUNT_ATTR_IDMAP;
+		a->userns_fd = (uint64_t)userns_fd;
+	}
+	if (syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | flags, a, sizeof(*a)) < 0)
+		return err_set(e, -errno, "mount_setattr: %m");
+	return 0;
+}
+
 int mountfd_shape(int mount_fd, unsigned attrs, int userns_fd, struct err *e)
 {
 	struct mount_attr a = {.attr_set = kernel_attrs(attrs)};
 
-	if (userns_fd >= 0) {
-		a.attr_set |= MOUNT_ATTR_IDMAP;
-		a.userns_fd = (uint64_t)userns_fd;
-	}
-	if (syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH, &a, sizeof(a)) < 0)
-		return err_set(e, -errno, "mount_setattr: %m");
-	return 0;
+	return set_attr(mount_fd, 0, &a, userns_fd, e);
 }
 
 int mountfd_attach(int mount_fd, int dirfd, const char *path, struct err *e)
@@ -99,4 +105,30 @@ int mountfd_attach(int mount_fd, int dirfd, const char *path, struct err *e)
 	if (syscall(SYS_move_mount, mount_fd, "", dirfd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_set(e, -errno, "move_mount '%s': %m", path);
 	return 0;
+}
+
+int mountfd_attach_to(int mount_fd, int target_fd, struct err *e)
+{
+	if (syscall(SYS_move_mount, mount_fd, "", target_fd, "",
+		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return err_set(e, -errno, "move_mount: %m");
+	return 0;
+}
+
+int mountfd_clone_tree(int dir_fd, int *ret, struct err *e)
+{
+	int fd = (int)syscall(SYS_open_tree, dir_fd, "",
+			      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+
+	if (fd < 0)
+		return err_set(e, -errno, "open_tree: %m");
+	*ret = fd;
+	return 0;
+}
+
+int mountfd_shape_tree(int mount_fd, unsigned attrs, int userns_fd, struct err *e)
+{
+	struct mount_attr a = {.attr_set = kernel_attrs(attrs), .propagation = MS_PRIVATE};
+
+	return set_attr(mount_fd, AT_RECURSIVE, &a, userns_fd, e);
 }

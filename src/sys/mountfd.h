@@ -37,3 +37,14 @@ osb_must_check int mountfd_new(const char *type, const struct mountfd_option *op
 osb_must_check int mountfd_shape(int mount_fd, unsigned attrs, int userns_fd, struct err *e);
 
 osb_must_check int mountfd_attach(int mount_fd, int dirfd, const char *path, struct err *e);
+
+/* On the directory that `target_fd` (O_PATH is enough) is open on. */
+osb_must_check int mountfd_attach_to(int mount_fd, int target_fd, struct err *e);
+
+/* ---- whole trees: a directory with all that is mounted below it ---- */
+
+osb_must_check int mountfd_clone_tree(int dir_fd, int *ret, struct err *e);
+
+/* As mountfd_shape(), for every mount of a detached tree; nothing that is mounted elsewhere later
+ * shows up in it. */
+osb_must_check int mountfd_shape_tree(int mount_fd, unsigned attrs, int userns_fd, struct err *e);

@@ -6,18 +6,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* The kernel gives up with EAGAIN when something is renamed meanwhile; that is rarely lasting. */
 #define ATTEMPTS 32
 
-int openat2_in_root(int root_fd, const char *path, int flags, mode_t mode)
+static int open_with(int root_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = (unsigned)(flags | O_CLOEXEC),
 		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.resolve = resolve,
 	};
 	long fd = -1;
 
@@ -27,4 +28,22 @@ int openat2_in_root(int root_fd, const char *path, int flags, mode_t mode)
 			break;
 	}
 	return fd >= 0 ? (int)fd : -errno;
+}
+
+int openat2_in_root(int root_fd, const char *path, int flags, mode_t mode)
+{
+	return open_with(root_fd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+int openat2_beneath(int root_fd, const char *path, int flags, mode_t mode)
+{
+	return open_with(root_fd, path, flags, mode,
+			 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+				 RESOLVE_NO_XDEV);
+}
+
+int openat2_dir_below(int root_fd, const char *path)
+{
+	return open_with(root_fd, path, O_PATH | O_DIRECTORY, 0,
+			 RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
