@@ -24,6 +24,7 @@
 #include "box/filter.h"
 #include "box/harden.h"
 #include "box/rootfs.h"
+#include "box/volumes.h"
 #include "sys/clone.h"
 #include "sys/userns.h"
 
@@ -107,6 +108,7 @@ static const struct {
 	{"cgroup", enter_cgroup},
 	{"network namespace", enter_network},
 	{"root filesystem", rootfs_mount},
+	{NULL, volumes_mount}, /* names the volume itself */
 	{"/proc", rootfs_mount_proc},
 	{"/sys", rootfs_mount_sys},
 	{"/dev", rootfs_mount_dev},
@@ -131,7 +133,8 @@ static osb_noreturn void child(const struct setup *s, int report_fd)
 	clone_reset_signals();
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		if (steps[i].run(s, &e) < 0) {
-			err_ctx(&e, "%s", steps[i].name);
+			if (steps[i].name)
+				err_ctx(&e, "%s", steps[i].name);
 			goto failed;
 		}
 	}

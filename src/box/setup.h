@@ -14,14 +14,22 @@
 struct cgroup;
 struct err;
 struct filter;
+struct warden_volume;
 
 /* Everything the child needs, prepared before it is cloned.  All borrowed. */
 struct setup {
-	const char *new_root; /* an empty directory of ours where the root is put together */
-	const char *image;    /* directory of the image's root */
-	const char *usr;      /* the host's /usr for the host image, or NULL */
-	const char *layers;   /* holds upper, work, usr-upper, usr-work */
-	const char *shared;   /* what shared_make() made */
+	const char *new_root;	/* an empty directory of ours where the root is put together */
+	const char *images;	/* directory with layers/N/root and host/rootfs */
+	const char *usr;	/* the host's /usr */
+	const char *writable;	/* holds upper, work, usr-upper, usr-work */
+	bool host_base;		/* the host image lies below the layers */
+	const uint64_t *layers; /* numbers, lowest first */
+	size_t layers_n;
+	const struct warden_volume *volumes;
+	size_t volumes_n;
+	/* Where volumes are: named ones as N/data, allowed host paths and mounted ones as N. */
+	const char *volumes_dir, *hosts_dir, *mounted_dir;
+	const char *shared; /* what shared_make() made */
 	int userns_fd;
 	uint32_t id_base; /* first host id of the sandbox */
 	int netns_fd;

@@ -25,6 +25,8 @@ static int payload_size(unsigned kind)
 		return (int)PAYLOAD(limits);
 	case WARDEN_CONNECT:
 		return (int)PAYLOAD(connect);
+	case WARDEN_FORGET_LAYERS:
+		return (int)PAYLOAD(forget);
 	case WARDEN_ADOPT:
 	case WARDEN_OK:
 		return (int)PAYLOAD(process);
@@ -89,7 +91,7 @@ static bool id_valid(const char *id)
 
 static bool without_id(unsigned kind)
 {
-	return kind == WARDEN_HELLO || kind == WARDEN_LIST_END;
+	return kind == WARDEN_HELLO || kind == WARDEN_LIST_END || kind == WARDEN_FORGET_LAYERS;
 }
 
 static int check_strings(const struct warden_msg *m, struct err *e)
@@ -100,10 +102,8 @@ static int check_strings(const struct warden_msg *m, struct err *e)
 		return err_set(e, -EPROTO, "warden message: malformed id");
 	if (m->id[0] == '\0' && m->kind < WARDEN_HELLO && !without_id(m->kind))
 		return err_set(e, -EPROTO, "warden message: a request without an id");
-	if (m->kind == WARDEN_CREATE &&
-	    (!terminated(m->create.image, sizeof(m->create.image)) ||
-	     !terminated(m->create.hostname, sizeof(m->create.hostname))))
-		return err_set(e, -EPROTO, "warden message: unterminated image or hostname");
+	if (m->kind == WARDEN_CREATE && !terminated(m->create.hostname, sizeof(m->create.hostname)))
+		return err_set(e, -EPROTO, "warden message: unterminated hostname");
 	if (m->kind == WARDEN_FAILED && !terminated(m->failed.text, sizeof(m->failed.text)))
 		return err_set(e, -EPROTO, "warden message: unterminated text");
 	if (m->kind == WARDEN_HELLO && !terminated(m->hello.missing, sizeof(m->hello.missing)))
@@ -119,6 +119,8 @@ static int check_numbers(const struct warden_msg *m, struct err *e)
 		return err_set(e, -EPROTO, "warden message: no limit of processes");
 	if (m->kind == WARDEN_CONNECT && (m->connect.port == 0 || m->connect.port > 65535))
 		return err_set(e, -EPROTO, "warden message: port %u", m->connect.port);
+	if (m->kind == WARDEN_FORGET_LAYERS && m->forget.n > WARDEN_FORGET_MAX)
+		return err_set(e, -EPROTO, "warden message: %u layers", m->forget.n);
 	if (m->kind == WARDEN_ADOPT && m->process.pid <= 0)
 		return err_set(e, -EPROTO, "warden message: pid %d", m->process.pid);
 	return 0;

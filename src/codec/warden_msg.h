@@ -19,14 +19,16 @@
 
 struct err;
 
-#define WARDEN_MAGIC	 0x5357534fu /* "OSWS" */
-#define WARDEN_ID_LEN	 36	     /* a UUID */
-#define WARDEN_IMAGE_MAX 128
-#define WARDEN_TEXT_MAX	 252
+#define WARDEN_MAGIC	  0x5357534fu /* "OSWS" */
+#define WARDEN_ID_LEN	  36	      /* a UUID */
+#define WARDEN_TEXT_MAX	  252
+#define WARDEN_FORGET_MAX 24
 
 enum warden_kind {
 	/* server to warden */
-	WARDEN_CREATE = 1, /* fds: [0] start file (memfd with JSON, read by execd alone) */
+	/* fds: [0] start file (memfd with JSON, read by execd alone), [1] mounts file
+	 * (codec/warden_mounts.h), left out for the host image alone */
+	WARDEN_CREATE = 1,
 	WARDEN_KILL, /* kills everything in the sandbox; its cgroups, network and files go when that
 			has ended, soon after the answer */
 	WARDEN_FREEZE,
@@ -37,6 +39,7 @@ enum warden_kind {
 	WARDEN_LIST_END, /* all ADOPTs were sent: whatever else is on disk or in the kernel is
 			    removed */
 	WARDEN_LIMITS,	 /* changes cpu, memory, pids of a running sandbox */
+	WARDEN_FORGET_LAYERS, /* these are to be removed: nothing is kept ready on them any more */
 	/* warden to server */
 	WARDEN_HELLO = 64, /* capabilities; the first message after the warden started */
 	WARDEN_OK,	   /* answer: done (create: pid, start time) */
@@ -61,19 +64,22 @@ struct warden_msg {
 	uint16_t kind;
 	uint16_t size; /* of the whole message */
 	uint64_t serial;
-	char id[40]; /* NUL-terminated sandbox id; empty in HELLO and LIST_END */
+	char id[40]; /* NUL-terminated sandbox id; empty in HELLO, LIST_END, FORGET_LAYERS */
 	union {
 		struct {
 			struct warden_limits limits;
-			uint32_t network;	      /* enum warden_network */
-			char image[WARDEN_IMAGE_MAX]; /* "host", later a layer-chain id;
-							 NUL-terminated */
+			uint32_t network; /* enum warden_network */
 			char hostname[64];
 		} create;
 		struct warden_limits limits;
 		struct {
 			uint32_t port;
 		} connect;
+		struct {
+			uint32_t n; /* 0 = all there are */
+			uint32_t pad;
+			uint64_t layers[WARDEN_FORGET_MAX];
+		} forget;
 		struct {
 			int32_t pid;
 			uint32_t pad;

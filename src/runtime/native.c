@@ -12,11 +12,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "codec/warden_mounts.h"
 #include "codec/warden_msg.h"
 #include "net/loop.h"
 #include "runtime/runtime.h"
@@ -28,7 +30,7 @@
 struct request {
 	struct list link; /* in native.queue until sent */
 	struct warden_msg msg;
-	int fd;	     /* to send along, or -1 */
+	int fds[2];  /* to send along, or -1 */
 	bool settle; /* part of the adoption: goes ahead of the rest and dies with its warden */
 	void *arg;
 	union {
@@ -60,7 +62,8 @@ static struct view serial_key(const uint64_t *serial)
 static void request_free(struct request *q)
 {
 	list_remove(&q->link);
-	fd_close(q->fd);
+	for (size_t i = 0; i < ARRAY_LEN(q->fds); i++)
+		fd_close(q->fds[i]);
 	free(q);
 }
 
@@ -112,6 +115,15 @@ static void succeed(struct request *q, const struct warden_msg *m, int fd)
 
 static void detach(struct native *n);
 
+static size_t fds_n(const struct request *q)
+{
+	size_t n = 0;
+
+	while (n < ARRAY_LEN(q->fds) && q->fds[n] >= 0)
+		n++;
+	return n;
+}
+
 /* Sends what may be sent; waits for room when the warden is behind. */
 static void pump(struct native *n)
 {
@@ -126,7 +138,7 @@ static void pump(struct native *n)
 			return;
 		if (!q->settle && !n->settled)
 			continue;
-		r = seqpacket_send(n->fd, warden_msg_view(&q->msg), &q->fd, q->fd >= 0, &e);
+		r = seqpacket_send(n->fd, warden_msg_view(&q->msg), q->fds, fds_n(q), &e);
 		if (r == -EAGAIN) {
 			full = true;
 			break;
@@ -295,7 +307,7 @@ static struct request *ask(struct native *n, enum warden_kind kind, const char *
 	struct request *q = mem_new(struct request);
 
 	warden_msg_init(&q->msg, kind, ++n->next_serial, id);
-	q->fd = -1;
+	q->fds[0] = q->fds[1] = -1;
 	q->arg = arg;
 	list_push_back(&n->queue, &q->link);
 	return q;
@@ -312,26 +324,88 @@ static void fill_limits(struct warden_limits *to, const struct runtime_limits *f
 	};
 }
 
+static void fill_volume(struct warden_volume *to, const struct runtime_volume *from)
+{
+	static const uint32_t kinds[] = {
+		[RUNTIME_VOLUME_NAMED] = WARDEN_VOLUME_NAMED,
+		[RUNTIME_VOLUME_HOST] = WARDEN_VOLUME_HOST,
+		[RUNTIME_VOLUME_MOUNTED] = WARDEN_VOLUME_MOUNTED,
+	};
+
+	to->kind = kinds[from->kind];
+	to->read_only = from->read_only;
+	to->number = from->number;
+	snprintf(to->sub_path, sizeof(to->sub_path), "%s", from->sub_path);
+	snprintf(to->mount_path, sizeof(to->mount_path), "%s", from->mount_path);
+}
+
+static int fill_mounts(struct warden_mounts *m, const struct runtime_spec *spec, struct err *e)
+{
+	m->host_base = spec->host_base;
+	for (size_t i = 0; i < spec->layers_n; i++)
+		if (warden_mounts_add_layer(m, spec->layers[i], e) < 0)
+			return e->code;
+	if (spec->volumes_n > WARDEN_VOLUMES_MAX)
+		return err_set(e, -E2BIG, "more than %d volumes", WARDEN_VOLUMES_MAX);
+	for (size_t i = 0; i < spec->volumes_n; i++) {
+		const struct runtime_volume *v = &spec->volumes[i];
+
+		/* Cut short it would be another path. */
+		if (!warden_mounts_sub_path_ok(view_of(v->sub_path)) ||
+		    !warden_mounts_path_ok(view_of(v->mount_path)))
+			return err_set(e, -EINVAL, "volumes[%zu]: a path that cannot be mounted",
+				       i);
+		fill_volume(&m->volumes[i], v);
+	}
+	m->volumes_n = spec->volumes_n;
+	return 0;
+}
+
+/* The host image alone needs no file. */
+static int write_mounts(const struct runtime_spec *spec, int *ret_fd, struct err *e)
+{
+	osb_cleanup(buf_done) struct buf file = BUF_INIT(WARDEN_MOUNTS_MAX_BYTES);
+	osb_cleanup(mem_freep) struct warden_mounts *m = NULL;
+	int r;
+
+	if (spec->host_base && spec->layers_n == 0 && spec->volumes_n == 0)
+		return 0;
+	m = mem_new(struct warden_mounts);
+	r = fill_mounts(m, spec, e);
+	if (r == 0)
+		r = warden_mounts_format(m, &file, e);
+	return r < 0 ? r : memfd_of("mounts", buf_view(&file), ret_fd, e);
+}
+
 static void native_create(struct runtime *r, const struct runtime_spec *spec, runtime_create_fn *fn,
 			  void *arg)
 {
 	struct native *n = container_of(r, struct native, base);
+	osb_cleanup(fd_closep) int start = -1, mounts = -1;
 	struct err e = ERR_NONE;
 	struct request *q;
-	int fd;
 
-	if (memfd_of("start", spec->start_file, &fd, &e) < 0) {
+	if (memfd_of("start", spec->start_file, &start, &e) < 0 ||
+	    write_mounts(spec, &mounts, &e) < 0) {
 		fn(arg, NULL, &e);
 		return;
 	}
 	q = ask(n, WARDEN_CREATE, spec->id, arg);
-	q->fd = fd;
+	q->fds[0] = take_fd(start);
+	q->fds[1] = take_fd(mounts);
 	q->create = fn;
 	fill_limits(&q->msg.create.limits, &spec->limits);
 	q->msg.create.network = spec->network ? WARDEN_NET_NAT : WARDEN_NET_NONE;
-	snprintf(q->msg.create.image, sizeof(q->msg.create.image), "%s", "host");
 	snprintf(q->msg.create.hostname, sizeof(q->msg.create.hostname), "%s", spec->hostname);
 	pump(n);
+}
+
+int runtime_failed_volume(const struct err *e)
+{
+	int i;
+
+	return sscanf(e->msg, "volumes[%d]: ", &i) == 1 && i >= 0 && i < WARDEN_VOLUMES_MAX ? i
+											    : -1;
 }
 
 static void simple(struct runtime *r, enum warden_kind kind, const char *id, runtime_done_fn *fn,
@@ -420,6 +494,19 @@ static void native_stats(struct runtime *r, const char *id, runtime_stats_fn *fn
 	pump(n);
 }
 
+static void native_forget_layers(struct runtime *r, const uint64_t *layers, size_t n,
+				 runtime_done_fn *fn, void *arg)
+{
+	struct native *native = container_of(r, struct native, base);
+	struct request *q = ask(native, WARDEN_FORGET_LAYERS, NULL, arg);
+
+	q->done = fn;
+	/* More than fit into a message: all. */
+	q->msg.forget.n = n <= WARDEN_FORGET_MAX ? (uint32_t)n : 0;
+	memcpy(q->msg.forget.layers, layers, q->msg.forget.n * sizeof(layers[0]));
+	pump(native);
+}
+
 /* Nobody is called back any more: the program is ending. */
 static void native_free(struct runtime *r)
 {
@@ -445,6 +532,7 @@ static const struct runtime_ops native_ops = {
 	.connect = native_connect,
 	.connect_execd = native_connect_execd,
 	.stats = native_stats,
+	.forget_layers = native_forget_layers,
 	.free = native_free,
 };
 

@@ -24,8 +24,8 @@ struct runtime_limits {
 
 /* A directory that outlives the sandbox. */
 struct runtime_volume {
-	enum { RUNTIME_VOLUME_NAMED, RUNTIME_VOLUME_HOST } kind;
-	uint64_t number;      /* named: of the volume; host: index into the allowed host paths */
+	enum { RUNTIME_VOLUME_NAMED, RUNTIME_VOLUME_HOST, RUNTIME_VOLUME_MOUNTED } kind;
+	uint64_t number;      /* of the volume; host: index into the allowed host paths */
 	const char *sub_path; /* relative, "" = all of it; made if missing */
 	const char *mount_path;
 	bool read_only;
@@ -81,6 +81,9 @@ struct runtime_ops {
 	/* A connection to execd itself: queues in the kernel until execd accepts. */
 	void (*connect_execd)(struct runtime *r, const char *id, runtime_connect_fn *fn, void *arg);
 	void (*stats)(struct runtime *r, const char *id, runtime_stats_fn *fn, void *arg);
+	/* Before layers are removed: nothing is kept ready on them after the answer. */
+	void (*forget_layers)(struct runtime *r, const uint64_t *layers, size_t n,
+			      runtime_done_fn *fn, void *arg);
 	void (*free)(struct runtime *r);
 };
 
@@ -89,6 +92,13 @@ struct runtime {
 	unsigned capabilities;
 	char missing[256]; /* guarantees this host does not give, in words; "" = all there */
 };
+
+/*
+ * Which volume of the spec a create failed by, or -1.  The code then says why: -EXDEV and -ELOOP
+ * are links that lead out of it, -EOPNOTSUPP is a file system that cannot map ids, the rest is what
+ * opening, making or mounting the directory failed with; the text begins with "volumes[N]: ".
+ */
+int runtime_failed_volume(const struct err *e);
 
 /*
  * The native runtime.  It has no warden at first: runtime_native_attach() gives it a connection

@@ -76,7 +76,7 @@ int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, 
 	r = read_record(w, id, &record, e);
 	if (r < 0)
 		return r;
-	b = box_new(w, "host", record.net_slot != NETSLOT_NONE);
+	b = box_new(w, /* kind= */ NULL);
 	memcpy(b->name, id, strnlen(id, sizeof(b->name) - 1));
 	b->state = BOX_RUNNING;
 	b->pid = pid;

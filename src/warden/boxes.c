@@ -26,6 +26,7 @@
 #include "sys/proc.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
+#include "warden/kinds.h"
 #include "warden/reports.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
@@ -33,18 +34,17 @@
 #define OOM_CHECK_MS   10
 #define OOM_CHECKS_MAX 100
 
-struct box *box_new(struct warden *w, const char *image, bool nat)
+struct box *box_new(struct warden *w, struct kind *kind)
 {
 	struct box *b = mem_new(struct box);
 
 	b->warden = w;
 	b->state = BOX_MAKING;
-	b->nat = nat;
 	b->pidfd = b->start_fd = b->report_fd = -1;
 	b->id_index = b->net_slot = UINT32_MAX;
 	b->exit_status = -1;
 	list_init(&b->link);
-	memcpy(b->image, image, strnlen(image, sizeof(b->image) - 1));
+	b->kind = kind ? kind_ref(kind) : NULL;
 	return b;
 }
 
@@ -95,7 +95,7 @@ static void exited(void *arg, int fd, unsigned events)
 	}
 	if (b->state == BOX_SEED) {
 		log_line(LOG_WARN, "a sandbox made ahead has ended", LOG_I("status", status));
-		b->warden->seeds_ready--;
+		b->kind->ready--;
 		loop_timer_start(b->warden->refill_later, 1000);
 		b->is_child = false;
 		box_destroy(b);
@@ -182,6 +182,7 @@ void box_forget(struct box *b)
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
 	cgroup_free(b->cgroup);
+	kind_unref(b->kind);
 	free(b);
 }
 

@@ -9,9 +9,11 @@
 
 struct box;
 struct err;
+struct kind;
 struct warden;
 
-struct box *box_new(struct warden *w, const char *image, bool nat); /* empty; in no list */
+/* Empty, in no list; `kind` (borrowed) is NULL for one that is adopted. */
+struct box *box_new(struct warden *w, struct kind *kind);
 
 /* Watches for its end and for memory kills. */
 osb_must_check int box_watch(struct box *b, struct err *e);

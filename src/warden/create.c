@@ -5,19 +5,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "box/cgroup.h"
+#include "codec/warden_mounts.h"
 #include "codec/warden_msg.h"
 #include "net/loop.h"
 #include "sys/clone.h"
+#include "sys/memfd.h"
 #include "sys/seqpacket.h"
 #include "warden/boxes.h"
-#include "warden/paths.h"
+#include "warden/kinds.h"
 #include "warden/reports.h"
 #include "warden/seed.h"
 #include "warden/visit.h"
@@ -26,13 +29,9 @@
 struct waiting {
 	struct list link; /* in warden.waiting */
 	struct warden_msg m;
+	struct kind *kind;
 	int start_file;
 };
-
-static bool wants_nat(const struct warden_msg *m)
-{
-	return m->create.network == WARDEN_NET_NAT;
-}
 
 static void refuse(struct warden *w, const struct warden_msg *m, const struct err *e)
 {
@@ -55,8 +54,6 @@ static int check(struct warden *w, const struct warden_msg *m, int start_file, s
 		return err_set(e, -EAGAIN, "the warden has not been told of all sandboxes yet");
 	if (start_file < 0)
 		return err_set(e, -EPROTO, "a create without a start file");
-	if (!paths_image_root(m->create.image))
-		return err_set(e, -ENOENT, "there is no image '%s' here", m->create.image);
 	if (box_find(w, m->id))
 		return err_set(e, -EEXIST, "sandbox '%s' exists", m->id);
 	return 0;
@@ -87,21 +84,25 @@ static void complete(struct warden *w, struct box *b, const struct warden_msg *m
 	ok.process.pid = b->pid;
 	ok.process.start_time = b->start_time;
 	answer(w, &ok, -1);
+	kind_used(b->kind);
 }
 
 static void take_out(struct warden *w, struct waiting *q)
 {
 	list_remove(&q->link);
 	w->waiting_n--;
+	q->kind->waiting--;
 }
 
 static void waiting_free(struct waiting *q)
 {
+	kind_unref(q->kind);
 	fd_close(q->start_file);
 	free(q);
 }
 
-static int enqueue(struct warden *w, const struct warden_msg *m, int start_file, struct err *e)
+static int enqueue(struct warden *w, const struct warden_msg *m, struct kind *k, int start_file,
+		   struct err *e)
 {
 	struct waiting *q;
 	int copy = fcntl(start_file, F_DUPFD_CLOEXEC, CLONE_FDS_SEEN);
@@ -110,35 +111,63 @@ static int enqueue(struct warden *w, const struct warden_msg *m, int start_file,
 		return err_set(e, -errno, "dup: %m");
 	q = mem_new(struct waiting);
 	q->m = *m;
+	q->kind = kind_ref(k);
 	q->start_file = copy;
 	list_push_back(&w->waiting, &q->link);
 	w->waiting_n++;
+	k->waiting++;
 	loop_task_post(w->refill);
 	return 0;
 }
 
-void create_begin(struct warden *w, const struct warden_msg *m, int start_file)
+/* What the sandbox's root is to be made of. */
+static int find_kind(struct warden *w, const struct warden_msg *m, int mounts_file,
+		     struct kind **ret, struct err *e)
+{
+	bool nat = m->create.network == WARDEN_NET_NAT;
+	osb_cleanup(buf_done) struct buf file = BUF_INIT(WARDEN_MOUNTS_MAX_BYTES);
+	osb_cleanup(mem_freep) struct warden_mounts *mounts = NULL;
+	int r;
+
+	if (mounts_file < 0) {
+		*ret = w->host->nat == nat ? kind_ref(w->host) : kinds_host(w->kinds, nat);
+		return 0;
+	}
+	mounts = mem_new(struct warden_mounts);
+	r = memfd_read(mounts_file, &file, e);
+	if (r == 0)
+		r = warden_mounts_parse(buf_view(&file), mounts, e);
+	if (r == 0)
+		*ret = kinds_of(w->kinds, mounts, nat);
+	return r;
+}
+
+void create_begin(struct warden *w, const struct warden_msg *m, int start_file, int mounts_file)
 {
 	struct err e = ERR_NONE;
+	struct kind *k = NULL;
 	struct box *b = NULL;
 	int r = check(w, m, start_file, &e);
 
+	if (r == 0)
+		r = find_kind(w, m, mounts_file, &k, &e);
 	if (r == 0) {
-		b = seed_take(w, m->create.image, wants_nat(m));
+		b = seed_take(w, k);
 		if (!b)
-			r = enqueue(w, m, start_file, &e);
+			r = enqueue(w, m, k, start_file, &e);
 	}
 	if (r < 0)
 		refuse(w, m, &e);
 	else if (b)
 		complete(w, b, m, start_file);
+	kind_unref(k);
 }
 
 void create_continue(struct warden *w)
 {
 	list_each_safe (it, next, &w->waiting) {
 		struct waiting *q = list_entry(it, struct waiting, link);
-		struct box *b = seed_take(w, q->m.create.image, wants_nat(&q->m));
+		struct box *b = seed_take(w, q->kind);
 
 		if (!b)
 			continue;
@@ -152,34 +181,31 @@ void create_continue(struct warden *w)
 		loop_task_post(w->refill);
 }
 
-static struct waiting *first_of(const struct warden *w, const char *image, bool nat)
+static struct waiting *first_of(const struct warden *w, const struct kind *k)
 {
 	for (struct list *it = w->waiting.next; it != &w->waiting; it = it->next) {
 		struct waiting *q = list_entry(it, struct waiting, link);
 
-		if (wants_nat(&q->m) == nat && strcmp(q->m.create.image, image) == 0)
+		if (q->kind == k)
 			return q;
 	}
 	return NULL;
 }
 
-bool create_waiting_kind(const struct warden *w, unsigned n, const char **ret_image, bool *ret_nat)
+struct kind *create_next_kind(const struct warden *w)
 {
 	for (struct list *it = w->waiting.next; it != &w->waiting; it = it->next) {
 		struct waiting *q = list_entry(it, struct waiting, link);
 
-		if (n-- > 0)
-			continue;
-		*ret_image = q->m.create.image;
-		*ret_nat = wants_nat(&q->m);
-		return true;
+		if (q->kind->making < q->kind->waiting)
+			return q->kind;
 	}
-	return false;
+	return NULL;
 }
 
-bool create_refuse(struct warden *w, const char *image, bool nat, const struct err *e)
+bool create_refuse(struct warden *w, struct kind *k, const struct err *e)
 {
-	struct waiting *q = first_of(w, image, nat);
+	struct waiting *q = first_of(w, k);
 
 	if (!q)
 		return false;

@@ -34,6 +34,7 @@
 #include "warden/boxes.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
+#include "warden/kinds.h"
 #include "warden/options.h"
 #include "warden/paths.h"
 #include "warden/seed.h"
@@ -114,7 +115,7 @@ static bool no_boxes(const char *state_dir)
 /* While the host's own /etc is still in sight. */
 static int refresh_image(const char *state_dir, const struct resolv_conf *dns, struct err *e)
 {
-	static const char *const dirs[] = {"images", "images/host"};
+	static const char *const dirs[] = {"volumes", "images", "images/layers", "images/host"};
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
@@ -146,7 +147,7 @@ static int open_means(struct warden *w, const struct options *o, struct err *e)
 	if (r == 0)
 		r = refresh_image(o->state_dir, &dns, e);
 	if (r == 0)
-		r = small_root_enter(o->state_dir, e);
+		r = small_root_enter(o, e);
 	if (r == 0)
 		r = open_dirs(w, e);
 	if (r == 0)
@@ -165,6 +166,11 @@ static void refill(void *arg)
 	seed_refill(arg);
 }
 
+static void drop_seeds(void *arg, struct kind *k)
+{
+	seed_drop(arg, k);
+}
+
 static void stopped(void *arg, int signum)
 {
 	(void)signum;
@@ -181,7 +187,8 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 	w->by_id = map_new();
 	w->ids = idranges_new();
 	w->seeds_wanted = o->seeds;
-	w->want_nat = netslots_nat(w->nets);
+	w->kinds = kinds_new(w->loop, drop_seeds, w);
+	w->host = kinds_host(w->kinds, netslots_nat(w->nets));
 	w->refill = loop_task_new(w->loop, refill, w);
 	w->refill_later = loop_timer_new(w->loop, refill, w);
 	w->doomed_timer = loop_timer_new(w->loop, doomed_retry, w);
@@ -211,6 +218,8 @@ static void finish(struct warden *w)
 	cgroups_remove_parents(w->cgroups);
 	cgroups_free(w->cgroups);
 	filter_free(w->filter);
+	kind_unref(w->host);
+	kinds_free(w->kinds);
 	map_free(w->by_id);
 	idranges_free(w->ids);
 }

@@ -18,6 +18,7 @@ enum {
 	OPT_SEEDS,
 	OPT_GID,
 	OPT_FD,
+	OPT_HOST_PATH,
 	OPT_DEBUG,
 	OPT_QUIET
 };
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
 	{"seeds", required_argument, NULL, OPT_SEEDS},
 	{"server-gid", required_argument, NULL, OPT_GID},
 	{"supervisor-fd", required_argument, NULL, OPT_FD},
+	{"host-path", required_argument, NULL, OPT_HOST_PATH},
 	{"debug", no_argument, NULL, OPT_DEBUG},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{NULL, 0, NULL, 0},
@@ -40,6 +42,16 @@ static int number(const char *name, uint32_t max, uint32_t *ret, struct err *e)
 	if (!num_parse_u32(view_of(optarg), ret) || *ret > max)
 		return err_set(e, -EINVAL, "--%s takes a number up to %u, not '%s'", name, max,
 			       optarg);
+	return 0;
+}
+
+static int add_host_path(struct options *o, struct err *e)
+{
+	if (optarg[0] != '/')
+		return err_set(e, -EINVAL, "--host-path takes an absolute path, not '%s'", optarg);
+	if (o->host_paths_n == ARRAY_LEN(o->host_paths))
+		return err_set(e, -E2BIG, "more than %d host paths", OPTIONS_HOST_PATHS_MAX);
+	o->host_paths[o->host_paths_n++] = optarg;
 	return 0;
 }
 
@@ -71,6 +83,8 @@ static int take(int c, struct options *o, struct err *e)
 		r = number("supervisor-fd", 1023, &n, e);
 		o->supervisor_fd = r == 0 ? (int)n : -1;
 		return r;
+	case OPT_HOST_PATH:
+		return add_host_path(o, e);
 	case OPT_DEBUG:
 		o->log_level = LOG_DEBUG;
 		return 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,10 +13,14 @@
 
 struct err;
 
+#define OPTIONS_HOST_PATHS_MAX 64
+
 struct options {
 	const char *state_dir;
 	const char *execd;
 	const char *subnet;
+	const char *host_paths[OPTIONS_HOST_PATHS_MAX]; /* that volumes may lie in */
+	size_t host_paths_n;
 	bool network;
 	uint32_t seeds;
 	gid_t server_gid;

@@ -7,8 +7,8 @@
 #define PATHS_NEW_ROOT "/new"
 #define PATHS_SHARED   "/shared" /* see box/shared.h */
 #define PATHS_CGROUP   "/sys/fs/cgroup"
-#define PATHS_LAYERS   "layers" /* of a box: what its overlays write to */
-
-/* Directory of an image's root; the host's /usr for the host image, else NULL. */
-const char *paths_image_root(const char *image);
-const char *paths_image_usr(const char *image);
+#define PATHS_IMAGES   PATHS_STATE "/images"
+#define PATHS_VOLUMES  PATHS_STATE "/volumes"
+#define PATHS_MOUNTED  PATHS_STATE "/ossfs" /* what the supervisor mounts for sandboxes */
+#define PATHS_HOSTS    "/hosts"		    /* the allowed host paths, by number */
+#define PATHS_LAYERS   "layers"		    /* of a box: what its overlays write to */

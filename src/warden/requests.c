@@ -18,6 +18,7 @@
 #include "warden/adopt.h"
 #include "warden/boxes.h"
 #include "warden/create.h"
+#include "warden/kinds.h"
 #include "warden/reports.h"
 #include "warden/visit.h"
 #include "warden/warden.h"
@@ -38,17 +39,17 @@ static int running_box(struct warden *w, const struct warden_msg *m, struct box 
 	return r;
 }
 
-static void handle_create(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_create(struct warden *w, const struct warden_msg *m, const int *fds)
 {
-	create_begin(w, m, fd);
+	create_begin(w, m, fds[0], fds[1]);
 }
 
-static void handle_kill(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_kill(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	struct err e = ERR_NONE;
 	struct box *b;
 
-	(void)fd;
+	(void)fds;
 	if (known_box(w, m, &b, &e) < 0) {
 		answer_failed(w, m, &e);
 		return;
@@ -73,25 +74,25 @@ static void freeze(struct warden *w, const struct warden_msg *m, bool frozen)
 	answer_ok(w, m);
 }
 
-static void handle_freeze(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_freeze(struct warden *w, const struct warden_msg *m, const int *fds)
 {
-	(void)fd;
+	(void)fds;
 	freeze(w, m, true);
 }
 
-static void handle_thaw(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_thaw(struct warden *w, const struct warden_msg *m, const int *fds)
 {
-	(void)fd;
+	(void)fds;
 	freeze(w, m, false);
 }
 
-static void handle_limits(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_limits(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	struct err e = ERR_NONE;
 	struct box *b;
 	int r = running_box(w, m, &b, &e);
 
-	(void)fd;
+	(void)fds;
 	if (r == 0)
 		r = cgroup_limit(b->cgroup, &m->limits, &e);
 	if (r < 0)
@@ -100,14 +101,14 @@ static void handle_limits(struct warden *w, const struct warden_msg *m, int fd)
 		answer_ok(w, m);
 }
 
-static void handle_stats(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_stats(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	struct err e = ERR_NONE;
 	struct warden_msg ok;
 	struct box *b;
 	int r = running_box(w, m, &b, &e);
 
-	(void)fd;
+	(void)fds;
 	warden_msg_init(&ok, WARDEN_STATS_OK, m->serial, m->id);
 	if (r == 0)
 		r = cgroup_stats(b->cgroup, &ok, &e);
@@ -117,7 +118,7 @@ static void handle_stats(struct warden *w, const struct warden_msg *m, int fd)
 		answer(w, &ok, -1);
 }
 
-static void handle_connect(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_connect(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	osb_cleanup(fd_closep) int inside = -1;
 	struct err e = ERR_NONE;
@@ -125,7 +126,7 @@ static void handle_connect(struct warden *w, const struct warden_msg *m, int fd)
 	struct box *b;
 	int r = running_box(w, m, &b, &e);
 
-	(void)fd;
+	(void)fds;
 	if (r == 0)
 		r = visit_connect(w, b->pidfd, (uint16_t)m->connect.port, &inside, &e);
 	if (r < 0) {
@@ -136,12 +137,12 @@ static void handle_connect(struct warden *w, const struct warden_msg *m, int fd)
 	answer(w, &ok, inside);
 }
 
-static void handle_adopt(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_adopt(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	struct err e = ERR_NONE;
 	struct box *b;
 
-	(void)fd;
+	(void)fds;
 	if (adopt_box(w, m->id, m->process.pid, m->process.start_time, &b, &e) < 0) {
 		answer_failed(w, m, &e);
 		return;
@@ -152,32 +153,39 @@ static void handle_adopt(struct warden *w, const struct warden_msg *m, int fd)
 		report_exit(b);
 }
 
-static void handle_list_end(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_list_end(struct warden *w, const struct warden_msg *m, const int *fds)
 {
-	(void)fd;
+	(void)fds;
 	adopt_sweep(w);
 	w->listed = true;
 	loop_task_post(w->refill);
 	answer_ok(w, m);
 }
 
-void requests_handle(struct warden *w, const struct warden_msg *m, int fd)
+static void handle_forget_layers(struct warden *w, const struct warden_msg *m, const int *fds)
+{
+	(void)fds;
+	kinds_drop_layers(w->kinds, m->forget.layers, m->forget.n);
+	answer_ok(w, m);
+}
+
+void requests_handle(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	static const struct {
 		unsigned kind;
-		void (*handle)(struct warden *w, const struct warden_msg *m, int fd);
+		void (*handle)(struct warden *w, const struct warden_msg *m, const int *fds);
 	} table[] = {
 		{WARDEN_CREATE, handle_create}, {WARDEN_KILL, handle_kill},
 		{WARDEN_FREEZE, handle_freeze}, {WARDEN_THAW, handle_thaw},
 		{WARDEN_STATS, handle_stats},	{WARDEN_CONNECT, handle_connect},
 		{WARDEN_ADOPT, handle_adopt},	{WARDEN_LIST_END, handle_list_end},
-		{WARDEN_LIMITS, handle_limits},
+		{WARDEN_LIMITS, handle_limits}, {WARDEN_FORGET_LAYERS, handle_forget_layers},
 	};
 	struct err e = ERR_NONE;
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		if (table[i].kind == m->kind) {
-			table[i].handle(w, m, fd);
+			table[i].handle(w, m, fds);
 			return;
 		}
 	}

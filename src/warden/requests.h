@@ -6,5 +6,5 @@
 struct warden;
 struct warden_msg;
 
-/* Answers `m`; `fd` came with it (borrowed, or -1). */
-void requests_handle(struct warden *w, const struct warden_msg *m, int fd);
+/* Answers `m`; `fds` (two, borrowed, or -1) came with it. */
+void requests_handle(struct warden *w, const struct warden_msg *m, const int *fds);

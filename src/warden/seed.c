@@ -29,6 +29,7 @@
 #include "warden/boxes.h"
 #include "warden/create.h"
 #include "warden/idranges.h"
+#include "warden/kinds.h"
 #include "warden/paths.h"
 #include "warden/record.h"
 #include "warden/warden.h"
@@ -147,7 +148,7 @@ static int prepare(struct warden *w, struct box *b, struct means *m, struct err 
 		return r;
 	r = userns_new(idranges_base(b->id_index), IDRANGES_SIZE, &m->userns_fd, e);
 	if (r == 0)
-		r = netslot_make(w->nets, b->nat, &b->net_slot, &m->netns_fd, e);
+		r = netslot_make(w->nets, b->kind->nat, &b->net_slot, &m->netns_fd, e);
 	if (r == 0)
 		r = cgroup_create(w->cgroups, b->name, &b->cgroup, e);
 	return r;
@@ -167,12 +168,20 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		NULL,
 	};
 	int fds[] = {m->listen_fd, m->start_peer, m->log_fd, m->status_fd};
-	char layers[sizeof(PATHS_STATE "/boxes//" PATHS_LAYERS) + BOX_NAME_MAX];
+	char writable[sizeof(PATHS_STATE "/boxes//" PATHS_LAYERS) + BOX_NAME_MAX];
 	struct setup s = {
 		.new_root = PATHS_NEW_ROOT,
-		.image = paths_image_root(b->image),
-		.usr = paths_image_usr(b->image),
-		.layers = layers,
+		.images = PATHS_IMAGES,
+		.usr = "/usr",
+		.writable = writable,
+		.host_base = b->kind->host_base,
+		.layers = b->kind->layers,
+		.layers_n = b->kind->layers_n,
+		.volumes = b->kind->volumes,
+		.volumes_n = b->kind->volumes_n,
+		.volumes_dir = PATHS_VOLUMES,
+		.hosts_dir = PATHS_HOSTS,
+		.mounted_dir = PATHS_MOUNTED,
 		.shared = PATHS_SHARED,
 		.userns_fd = m->userns_fd,
 		.id_base = idranges_base(b->id_index),
@@ -189,7 +198,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 	int r;
 
 	/* A path, not our fd: the child may copy only mounts of its own namespace. */
-	snprintf(layers, sizeof(layers), PATHS_STATE "/boxes/%s/" PATHS_LAYERS, b->name);
+	snprintf(writable, sizeof(writable), PATHS_STATE "/boxes/%s/" PATHS_LAYERS, b->name);
 	r = setup_start(&s, &b->pid, &b->pidfd, &b->report_fd, e);
 	if (r < 0)
 		return r;
@@ -210,14 +219,14 @@ static int watch_report(struct box *b, struct err *e)
 }
 
 /* Begins to make one; it goes on by itself. */
-static int begin(struct warden *w, const char *image, bool nat, struct err *e)
+static int begin(struct warden *w, struct kind *k, struct err *e)
 {
 	osb_cleanup(means_done) struct means m = MEANS_NONE;
 	struct record record = {0};
 	struct box *b;
 	int r;
 
-	b = box_new(w, image, nat);
+	b = box_new(w, k);
 	rand_hex(b->name);
 	r = prepare(w, b, &m, e);
 	if (r == 0) {
@@ -237,15 +246,40 @@ static int begin(struct warden *w, const char *image, bool nat, struct err *e)
 	b->start_fd = clone_hide_fd(take_fd(m.start_fd));
 	list_push_back(&w->boxes, &b->link);
 	w->making_n++;
+	k->making++;
 	return 0;
 }
 
-static void failed(struct warden *w, const char *image, bool nat, const struct err *e)
+static void failed(struct warden *w, struct kind *k, const struct err *e)
 {
-	if (create_refuse(w, image, nat, e))
+	bool told = create_refuse(w, k, e);
+
+	kind_drop(k);
+	if (told)
 		return;
 	log_line(LOG_WARN, "cannot make a sandbox ahead, trying again", LOG_S("err", e->msg));
 	loop_timer_start(w->refill_later, RETRY_MS);
+}
+
+/* Creates that wait have several made for them at once, in the order in which they came. */
+static struct kind *next_kind(struct warden *w)
+{
+	if (w->making_n >= MAKING_MAX)
+		return NULL;
+	if (w->waiting_n > 0)
+		return create_next_kind(w);
+	/* Before it is listed, a seed could take ids or an address from a sandbox that still runs.
+	 */
+	if (!w->listed || w->making_n > 0)
+		return NULL;
+	if (w->host->ready < kind_seeds_wanted(w->host, w->seeds_wanted))
+		return w->host;
+	return kinds_hungry(w->kinds, w->seeds_wanted);
+}
+
+static bool is_wanted(const struct warden *w, const struct kind *k)
+{
+	return k == w->host || k->waiting > 0 || k->followed;
 }
 
 static void reported(void *arg, int fd, unsigned events)
@@ -257,26 +291,31 @@ static void reported(void *arg, int fd, unsigned events)
 
 	(void)events;
 	w->making_n--;
+	b->kind->making--;
 	r = setup_result(fd, &e);
 	loop_fd_free(take_ptr(b->report_watch));
 	b->report_fd = fd_close(b->report_fd);
 	if (r == 0)
 		r = box_watch(b, &e);
 	if (r < 0) {
-		failed(w, b->image, b->nat, &e);
+		failed(w, b->kind, &e);
+		box_destroy(b);
+		return;
+	}
+	if (!is_wanted(w, b->kind)) {
 		box_destroy(b);
 		return;
 	}
 	b->state = BOX_SEED;
 	list_remove(&b->link);
 	list_push_front(&w->boxes, &b->link);
-	w->seeds_ready++;
+	b->kind->ready++;
 	create_continue(w);
-	if (w->seeds_ready < w->seeds_wanted)
+	if (next_kind(w))
 		loop_task_post(w->refill);
 }
 
-struct box *seed_take(struct warden *w, const char *image, bool nat)
+struct box *seed_take(struct warden *w, struct kind *k)
 {
 	list_each_safe (it, next, &w->boxes) {
 		struct box *b = list_entry(it, struct box, link);
@@ -284,8 +323,8 @@ struct box *seed_take(struct warden *w, const char *image, bool nat)
 		/* Seeds stand in front; the first running box ends the search. */
 		if (b->state != BOX_SEED)
 			break;
-		if (b->nat == nat && strcmp(b->image, image) == 0) {
-			w->seeds_ready--;
+		if (b->kind == k) {
+			k->ready--;
 			loop_timer_start(w->refill_later, PAUSE_MS);
 			return b;
 		}
@@ -293,30 +332,38 @@ struct box *seed_take(struct warden *w, const char *image, bool nat)
 	return NULL;
 }
 
-/* Creates that wait have several made for them at once, in the order in which they came. */
-static bool next_kind(const struct warden *w, const char **ret_image, bool *ret_nat)
+void seed_drop(struct warden *w, struct kind *k)
 {
-	if (w->making_n < w->waiting_n)
-		return w->making_n < MAKING_MAX &&
-		       create_waiting_kind(w, w->making_n, ret_image, ret_nat);
-	*ret_image = "host";
-	*ret_nat = w->want_nat;
-	/* Before it is listed, a seed could take ids or an address from a sandbox that still runs.
-	 */
-	return w->listed && w->making_n == 0 && w->seeds_ready < w->seeds_wanted;
+	list_each_safe (it, next, &w->boxes) {
+		struct box *b = list_entry(it, struct box, link);
+
+		if (b->kind != k || (b->state != BOX_SEED && b->state != BOX_MAKING))
+			continue;
+		if (b->state == BOX_SEED) {
+			k->ready--;
+		} else if (k->waiting > 0) {
+			continue; /* somebody needs it still */
+		} else {
+			k->making--;
+			w->making_n--;
+		}
+		box_destroy(b);
+	}
 }
 
 void seed_refill(struct warden *w)
 {
-	const char *image;
-	bool nat;
+	struct kind *k;
 
-	while (next_kind(w, &image, &nat)) {
+	while ((k = next_kind(w))) {
 		struct err e = ERR_NONE;
 
-		if (begin(w, image, nat, &e) < 0) {
-			failed(w, image, nat, &e);
+		kind_ref(k);
+		if (begin(w, k, &e) < 0) {
+			failed(w, k, &e);
+			kind_unref(k);
 			return;
 		}
+		kind_unref(k);
 	}
 }

@@ -4,16 +4,17 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/macro.h"
 
 struct box;
-struct err;
+struct kind;
 struct warden;
 
-/* A ready one that fits, or NULL. */
-struct box *seed_take(struct warden *w, const char *image, bool nat);
+/* A ready one of this kind, or NULL. */
+struct box *seed_take(struct warden *w, struct kind *k);
 
 /* Makes up for what was taken, and for what waiting creates need. */
 void seed_refill(struct warden *w);
+
+/* Seeds of this kind go; when it returns, nothing of theirs is mounted any more. */
+void seed_drop(struct warden *w, struct kind *k);

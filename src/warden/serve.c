@@ -44,7 +44,7 @@ static int receive_one(struct warden *w)
 	if (n == 0)
 		return -EPIPE;
 	if (n > 0 && warden_msg_parse(view_mem(datagram, (size_t)n), &m, &e) == 0)
-		requests_handle(w, &m, fds[0]);
+		requests_handle(w, &m, fds);
 	else
 		log_line(LOG_ERROR, "dropping the server: malformed message", LOG_S("err", e.msg));
 	for (size_t i = 0; i < SEQPACKET_MAX_FDS; i++)

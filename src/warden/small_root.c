@@ -7,14 +7,19 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "sys/clone.h"
 #include "sys/mountfd.h"
+#include "warden/options.h"
 #include "warden/paths.h"
 
 #define STAGE                                                                                      \
@@ -37,6 +42,14 @@ static const char *const links[][2] = {
 	{"usr/lib64", "lib64"},
 };
 
+/* What is mounted on the host later does not show up below. */
+static int make_private(const char *path, struct err *e)
+{
+	if (mount(NULL, path, NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_set(e, -errno, "make %s private: %m", path);
+	return 0;
+}
+
 static int bind_kept(struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
@@ -45,6 +58,8 @@ static int bind_kept(struct err *e)
 		if (mkdir(kept[i].to, 0755) < 0 ||
 		    mount(kept[i].from, kept[i].to, NULL, flags, NULL) < 0)
 			return err_set(e, -errno, "bind %s: %m", kept[i].from);
+		if (make_private(kept[i].to, e) < 0)
+			return e->code;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		if (symlink(links[i][0], links[i][1]) < 0)
@@ -52,7 +67,67 @@ static int bind_kept(struct err *e)
 	return 0;
 }
 
-static int fill(int state_fd, struct err *e)
+/* `path` with all that is and will be mounted below it, at `to`. */
+static int bind_tree(const char *path, const char *to, struct err *e)
+{
+	osb_cleanup(fd_closep) int dir = -1, copy = -1;
+	int r;
+
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_set(e, -errno, "open %s: %m", path);
+	r = mountfd_clone_tree(dir, &copy, e);
+	if (r == 0 && mkdir(to, 0700) < 0 && errno != EEXIST)
+		r = err_set(e, -errno, "mkdir %s: %m", to);
+	return r < 0 ? r : mountfd_attach(copy, AT_FDCWD, to, e);
+}
+
+/* As mkdir -p does it; what the operator allowed is the operator's to arrange. */
+static void make_missing(const char *path)
+{
+	osb_cleanup(mem_freep) char *prefix = mem_strdup(path);
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		return;
+	for (char *at = prefix + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		(void)mkdir(prefix, 0755); /* opening it tells */
+		*at = '/';
+	}
+	if (mkdir(path, 0755) == 0)
+		log_line(LOG_INFO, "an allowed host path was made", LOG_S("path", path));
+}
+
+/* One that cannot be had is missing, and volumes in it fail; the rest works. */
+static int bind_host_paths(const struct options *o, struct err *e)
+{
+	char to[32];
+
+	if (mkdir("hosts", 0700) < 0)
+		return err_set(e, -errno, "mkdir hosts: %m");
+	for (size_t i = 0; i < o->host_paths_n; i++) {
+		struct err why = ERR_NONE;
+
+		make_missing(o->host_paths[i]);
+		snprintf(to, sizeof(to), "hosts/%zu", i);
+		if (bind_tree(o->host_paths[i], to, &why) < 0)
+			log_line(LOG_WARN, "no volumes in an allowed host path",
+				 LOG_S("path", o->host_paths[i]), LOG_S("err", why.msg));
+	}
+	return 0;
+}
+
+/* The supervisor mounts object stores there, if it is made for that. */
+static int bind_mounted(const struct options *o, struct err *e)
+{
+	osb_cleanup(mem_freep) char *path = mem_printf("%s/ossfs", o->state_dir);
+	struct stat st;
+
+	return stat(path, &st) < 0 ? 0 : bind_tree(path, "state/ossfs", e);
+}
+
+static int fill(const struct options *o, int state_fd, struct err *e)
 {
 	int r = bind_kept(e);
 
@@ -62,31 +137,37 @@ static int fill(int state_fd, struct err *e)
 	    mkdir("tmp", 0700) < 0 || mkdir("run", 0755) < 0 || mkdir("etc", 0755) < 0)
 		return err_set(e, -errno, "mkdir: %m");
 	r = mountfd_attach(state_fd, AT_FDCWD, "state", e);
+	if (r == 0)
+		r = make_private("state", e);
+	if (r == 0)
+		r = bind_mounted(o, e);
+	if (r == 0)
+		r = bind_host_paths(o, e);
 	if (r == 0 && mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		r = err_set(e, -errno, "mount proc: %m");
 	return r;
 }
 
-int small_root_enter(const char *state_dir, struct err *e)
+int small_root_enter(const struct options *o, struct err *e)
 {
-	struct mountfd_option o[] = {{"mode", "0755"}, {"size", "1m"}};
+	struct mountfd_option tmpfs[] = {{"mode", "0755"}, {"size", "1m"}};
 	osb_cleanup(fd_closep) int root = -1, state = -1;
 	int r;
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return err_set(e, -errno, "unshare the mount namespace: %m");
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return err_set(e, -errno, "make mounts private: %m");
-	r = mountfd_clone(AT_FDCWD, state_dir, &state, e);
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_set(e, -errno, "keep mounts to ourselves: %m");
+	r = mountfd_clone(AT_FDCWD, o->state_dir, &state, e);
 	if (r == 0)
-		r = mountfd_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOSUID, &root, e);
+		r = mountfd_new("tmpfs", tmpfs, ARRAY_LEN(tmpfs), MOUNTFD_NOSUID, &root, e);
 	if (r == 0)
 		r = mountfd_attach(root, AT_FDCWD, STAGE, e);
 	if (r < 0)
 		return r;
 	if (chdir(STAGE) < 0)
 		return err_set(e, -errno, "chdir: %m");
-	r = fill(state, e);
+	r = fill(o, state, e);
 	if (r == 0)
 		r = clone_pivot_root(e);
 	if (r < 0)

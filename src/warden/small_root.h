@@ -7,7 +7,9 @@
 #include "base/macro.h"
 
 struct err;
+struct options;
 
 /* Every clone copies the caller's mounts: after this there are a handful, however many the host
- * has. */
-osb_must_check int small_root_enter(const char *state_dir, struct err *e);
+ * has.  The state directory and each allowed host path come along, a missing one of these is made;
+ * what is mounted below a host path later shows up, too. */
+osb_must_check int small_root_enter(const struct options *o, struct err *e);

@@ -14,6 +14,8 @@
 struct cgroup;
 struct cgroups;
 struct filter;
+struct kind;
+struct kinds;
 struct loop;
 struct loop_fd;
 struct loop_task;
@@ -38,10 +40,9 @@ struct box {
 	struct warden *warden;
 	enum box_state state;
 	bool claimed; /* the server that is connected now knows it */
-	bool nat;
 	bool frozen;
 	char name[BOX_NAME_MAX]; /* of its directory below boxes/: the id once taken */
-	char image[128];
+	struct kind *kind;	 /* NULL when adopted */
 	pid_t pid;
 	bool is_child; /* else adopted: its exit status is not ours to collect */
 	int pidfd;
@@ -80,11 +81,11 @@ struct warden {
 	struct idranges *ids;
 	/* background work */
 	unsigned seeds_wanted;
-	unsigned seeds_ready;
+	struct kinds *kinds;
+	struct kind *host; /* the kind of which seeds are kept from the start */
 	unsigned making_n;
 	struct list waiting; /* creates that found no seed, oldest first */
 	unsigned waiting_n;
-	bool want_nat;
 	struct loop_task *refill;
 	struct loop_timer *refill_later;
 	struct trash *trash;

@@ -1,4 +1,5 @@
 """A running opensandbox-warden, spoken to as the server would: fixed messages over a socket pair."""
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -16,14 +17,41 @@ WAIT_S = 30
 MAGIC = 0x5357534F
 HEAD = struct.Struct("<IHHQ40s")
 LIMITS = struct.Struct("<5Q")
-CREATE, KILL, FREEZE, THAW, STATS, CONNECT, ADOPT, LIST_END, SET_LIMITS = range(1, 10)
+CREATE, KILL, FREEZE, THAW, STATS, CONNECT, ADOPT, LIST_END, SET_LIMITS, FORGET_LAYERS = range(1, 11)
+NAMED, HOST, MOUNTED = 1, 2, 3
 HELLO, OK, FAILED, STATS_OK, EXITED, OOM = range(64, 70)
 NONE, NAT = 0, 1
 CAN_NAT, CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_FREEZE, CAN_CGROUP2 = (1 << i for i in range(6))
 
 
+def eventually(fact):
+    deadline = time.monotonic() + WAIT_S
+    while not fact():
+        assert time.monotonic() < deadline, "it did not come true"
+        select.select([], [], [], 0.02)
+
+
 def text_of(raw):
     return raw.split(b"\0", 1)[0].decode()
+
+
+def volume(mount_path, number=1, kind=NAMED, sub_path="", read_only=False):
+    return struct.pack("<IIQ1024s1024s", kind, read_only, number, sub_path.encode(),
+                       mount_path.encode())
+
+
+def mounts_file(layers=(), volumes=(), host=False):
+    """What a root is made of, as the warden reads it; layers lowest first."""
+    head = struct.pack("<4sIII", b"OSMT", host, len(layers), len(volumes))
+    return head + struct.pack(f"<{len(layers)}Q", *layers) + b"".join(volumes)
+
+
+def sealed(data, seals=0xf):
+    """A memory file that cannot change any more."""
+    fd = os.memfd_create("mounts", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.write(fd, data)
+    fcntl.fcntl(fd, 1033, seals)  # F_ADD_SEALS
+    return fd
 
 
 class Failed(Exception):
@@ -82,7 +110,7 @@ class Box:
 
 class Warden:
     def __init__(self, program, daemon, state=None, seeds=2, subnet="10.213.0.0/16",
-                 wrap=()):
+                 wrap=(), host_paths=()):
         self.made_state = state is None
         self.state = pathlib.Path(state or tempfile.mkdtemp(prefix="osb-warden."))
         status = self.state.stat()
@@ -95,6 +123,8 @@ class Warden:
         arguments = [*wrap, program, "--state-dir", str(self.state), "--execd", str(daemon),
                      "--supervisor-fd", str(theirs.fileno()), "--seeds", str(seeds)]
         arguments += ["--subnet", subnet] if subnet else ["--no-network"]
+        for path in host_paths:
+            arguments += ["--host-path", str(path)]
         self.process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()],
                                         stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log)
@@ -148,18 +178,22 @@ class Warden:
                     return m
             self.events.append(self.receive())
 
-    def create(self, memory=0, cpu=0, pids=512, network=NAT, image="host", hostname="box",
-               start="{}", name=None):
+    def create(self, memory=0, cpu=0, pids=512, network=NAT, hostname="box", start="{}", name=None,
+               mounts=None, seals=0xf):
+        """`mounts`: bytes of a mounts file; without one it is the host image."""
         name = name or str(uuid.uuid4())
         body = LIMITS.pack(memory, cpu, 0, 0, pids)
-        body += struct.pack("<I128s64s4x", network, image.encode(), hostname.encode())
-        fd = os.memfd_create("start")
+        body += struct.pack("<I64s4x", network, hostname.encode())
+        fds = [os.memfd_create("start")]
         try:
-            os.write(fd, start.encode())
-            os.lseek(fd, 0, os.SEEK_SET)
-            answer = self.ask(CREATE, name, body, [fd])
+            os.write(fds[0], start.encode())
+            os.lseek(fds[0], 0, os.SEEK_SET)
+            if mounts is not None:
+                fds.append(sealed(mounts, seals))
+            answer = self.ask(CREATE, name, body, fds)
         finally:
-            os.close(fd)
+            for fd in fds:
+                os.close(fd)
         pid, _, start_time = struct.unpack_from("<iIQ", answer.body)
         return Box(self, name, pid, start_time)
 

@@ -21,7 +21,7 @@ static struct warden_msg a_create(void)
 
 	warden_msg_init(&m, WARDEN_CREATE, 7, ID);
 	m.create.limits.pids = 10;
-	memcpy(m.create.image, "host", 5);
+	memcpy(m.create.hostname, "host", 5);
 	return m;
 }
 
@@ -43,7 +43,7 @@ static void reads_back_what_it_wrote(void **state)
 	assert_int_equal(back.kind, WARDEN_CREATE);
 	assert_int_equal(back.serial, 7);
 	assert_string_equal(back.id, ID);
-	assert_string_equal(back.create.image, "host");
+	assert_string_equal(back.create.hostname, "host");
 }
 
 static void refuses_other_sizes_and_kinds(void **state)
@@ -83,7 +83,7 @@ static void refuses_unterminated_strings_and_bad_numbers(void **state)
 	struct warden_msg m = a_create();
 
 	(void)state;
-	memset(m.create.image, 'x', sizeof(m.create.image));
+	memset(m.create.hostname, 'x', sizeof(m.create.hostname));
 	assert_true(parse(&m, m.size) < 0);
 	m = a_create();
 	m.create.limits.pids = 0;

@@ -1,0 +1,223 @@
+/*
+ * box/volumes.c - finds a volume's directory, copies its mount, attaches it.
+ *
+ * Both ends are hostile ground: other sandboxes may change a volume meanwhile, and the root was
+ * made by a stranger.  Every path is resolved by the kernel below a descriptor, and used by
+ * descriptor.
+ */
+#include "box/volumes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "box/setup.h"
+#include "codec/warden_mounts.h"
+#include "sys/fsids.h"
+#include "sys/mountfd.h"
+#include "sys/openat2.h"
+
+/* How names below a directory are resolved. */
+typedef int resolve_fn(int dir_fd, const char *path);
+
+static int resolve_plain(int dir_fd, const char *path)
+{
+	return openat2_beneath(dir_fd, path, O_PATH | O_DIRECTORY, 0);
+}
+
+static int resolve_in_root(int dir_fd, const char *path)
+{
+	return openat2_in_root(dir_fd, path, O_PATH | O_DIRECTORY, 0);
+}
+
+/* On the host's side a new directory belongs to whoever owns the one that it is in. */
+static int make_like_parent(int parent_fd, const char *name)
+{
+	struct stat st;
+
+	if (mkdirat(parent_fd, name, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	if (fstat(parent_fd, &st) < 0 ||
+	    fchownat(parent_fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Inside it belongs to root, whose ids we have at that time. */
+static int make_plain(int parent_fd, const char *name)
+{
+	return mkdirat(parent_fd, name, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* One step of the way: the directory that `path` leads to, made if there is none. */
+static int open_or_make(int top_fd, int parent_fd, const char *path, const char *name,
+			resolve_fn *resolve, int (*make)(int, const char *), int *ret,
+			struct err *e)
+{
+	int r = resolve(top_fd, path);
+
+	if (r == -ENOENT) {
+		r = make(parent_fd, name);
+		if (r == 0)
+			r = resolve(top_fd, path);
+		/* There is something that resolves to nothing. */
+		if (r == -ENOENT)
+			r = -ELOOP;
+	}
+	if (r < 0)
+		return err_set(e, r, "'%s': %s", path,
+			       r == -EXDEV   ? "it leads out of the volume"
+			       : r == -ELOOP ? "a link that leads nowhere, or is not allowed"
+					     : strerror(-r));
+	*ret = r;
+	return 0;
+}
+
+/* The directory `path` below `top_fd`; each prefix is resolved from the top, so that links are
+ * judged by where they lead from there. */
+static int open_below(int top_fd, const char *path, resolve_fn *resolve,
+		      int (*make)(int, const char *), int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int parent = fcntl(top_fd, F_DUPFD_CLOEXEC, 0);
+	int whole = resolve(top_fd, *path ? path : ".");
+
+	if (whole >= 0) {
+		*ret = whole;
+		return 0;
+	}
+	for (const char *at = path; parent >= 0;) {
+		size_t len = strcspn(at, "/");
+		char prefix[WARDEN_PATH_MAX];
+		int fd, r;
+
+		snprintf(prefix, sizeof(prefix), "%.*s", (int)(at - path + (ptrdiff_t)len), path);
+		r = open_or_make(top_fd, parent, prefix, prefix + (at - path), resolve, make, &fd,
+				 e);
+		if (r < 0)
+			return r;
+		fd_close(parent);
+		parent = fd;
+		if (at[len] == '\0')
+			break;
+		at += len + 1;
+	}
+	if (parent < 0)
+		return err_set(e, -errno, "dup: %m");
+	*ret = take_fd(parent);
+	return 0;
+}
+
+static int open_source(const struct setup *s, const struct warden_volume *v, int *ret,
+		       struct err *e)
+{
+	osb_cleanup(fd_closep) int top = -1;
+	char path[128];
+
+	if (v->kind == WARDEN_VOLUME_NAMED)
+		snprintf(path, sizeof(path), "%s/%" PRIu64 "/data", s->volumes_dir, v->number);
+	else
+		snprintf(path, sizeof(path), "%s/%" PRIu64,
+			 v->kind == WARDEN_VOLUME_HOST ? s->hosts_dir : s->mounted_dir, v->number);
+	top = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return err_set(e, -errno, "there is no such volume: %m");
+	/* A named volume is written by sandboxes alone, which have no business with links in the
+	 * way to a directory of theirs; a host path is arranged by people. */
+	return open_below(top, v->sub_path,
+			  v->kind == WARDEN_VOLUME_NAMED ? resolve_plain : openat2_dir_below,
+			  make_like_parent, ret, e);
+}
+
+static bool is_root(int fd)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static int open_target(const struct setup *s, const struct warden_volume *v, int *ret,
+		       struct err *e)
+{
+	osb_cleanup(fd_closep) int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	int r = fsids_become(s->id_base, e);
+
+	if (r < 0)
+		return r;
+	r = open_below(root, v->mount_path + 1, resolve_in_root, make_plain, &fd, e);
+	if (fsids_restore(e) < 0)
+		return e->code;
+	/* Links of the image stay in its root: they are a fault of its own. */
+	if (r < 0)
+		return err_set(e, r == -ELOOP || r == -EXDEV ? -ENOTDIR : r,
+			       "no mount point in the sandbox: %s", e->msg);
+	if (is_root(fd))
+		return err_set(e, -EINVAL, "its mount point is the root");
+	*ret = take_fd(fd);
+	return 0;
+}
+
+/* A file system of a program's own (FUSE) may know no mapping; whoever mounted it lets everybody
+ * in.
+ */
+static int shape(const struct setup *s, const struct warden_volume *v, int mount_fd, struct err *e)
+{
+	unsigned attrs = MOUNTFD_NOSUID | MOUNTFD_NODEV | (v->read_only ? MOUNTFD_RDONLY : 0);
+	int r = mountfd_shape_tree(mount_fd, attrs, s->userns_fd, e);
+
+	if (v->kind == WARDEN_VOLUME_MOUNTED && (r == -EINVAL || r == -EPERM))
+		return mountfd_shape_tree(mount_fd, attrs, -1, e);
+	if (r == -EINVAL || r == -EPERM)
+		return err_set(e, -EOPNOTSUPP,
+			       "the file system (or one mounted below) cannot map user ids: %s",
+			       strerror(-r));
+	return r;
+}
+
+static int mount_one(const struct setup *s, const struct warden_volume *v, struct err *e)
+{
+	osb_cleanup(fd_closep) int source = -1, copy = -1, target = -1;
+	int r = open_source(s, v, &source, e);
+
+	if (r == 0)
+		r = mountfd_clone_tree(source, &copy, e);
+	if (r == 0)
+		r = shape(s, v, copy, e);
+	if (r == 0)
+		r = open_target(s, v, &target, e);
+	if (r == 0)
+		r = mountfd_attach_to(copy, target, e);
+	return r;
+}
+
+static size_t depth(const struct warden_volume *v)
+{
+	size_t n = 0;
+
+	for (const char *p = v->mount_path; *p; p++)
+		n += *p == '/';
+	return n;
+}
+
+/* Outer ones first: what is mounted in a volume must not be covered by it. */
+int volumes_mount(const struct setup *s, struct err *e)
+{
+	size_t done = 0;
+
+	for (size_t level = 1; done < s->volumes_n; level++) {
+		for (size_t i = 0; i < s->volumes_n; i++) {
+			if (depth(&s->volumes[i]) != level)
+				continue;
+			done++;
+			if (mount_one(s, &s->volumes[i], e) < 0)
+				return err_ctx(e, "volumes[%zu]", i);
+		}
+	}
+	return 0;
+}
