@@ -79,6 +79,10 @@ static void warden_arguments(const struct supervisor *s, struct strv *args)
 		strv_add(args, pairs[i][0]);
 		strv_add(args, pairs[i][1]);
 	}
+	for (size_t i = 0; i < c->allowed_host_paths.len; i++) {
+		strv_add(args, "--host-path");
+		strv_add(args, c->allowed_host_paths.v[i]);
+	}
 	if (!c->network)
 		strv_add(args, "--no-network");
 	if (log_enabled(LOG_DEBUG))

@@ -13,7 +13,7 @@
 
 struct err;
 
-#define OPTIONS_HOST_PATHS_MAX 64
+#define OPTIONS_HOST_PATHS_MAX 256
 
 struct options {
 	const char *state_dir;
