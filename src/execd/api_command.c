@@ -14,6 +14,8 @@
 #include "codec/rfc3339.h"
 #include "codec/url.h"
 #include "execd/app.h"
+#include "execd/code.h"
+#include "execd/code_context.h"
 #include "execd/command.h"
 #include "execd/command_request.h"
 #include "execd/errors.h"
@@ -42,15 +44,22 @@ static void run(struct http_exchange *x, void *app)
 	http_body_collect(x, COMMAND_REQUEST_MAX, run_body, app);
 }
 
-static void interrupt(struct http_exchange *x, void *arg)
+void api_command_interrupt(struct http_exchange *x, void *arg)
 {
 	struct app *app = arg;
 	struct view id = VIEW_NONE;
 	struct err e = ERR_NONE;
+	struct code_context *context;
 	struct command *c;
 
 	if (url_query_get(http_arena(x), http_query(x), "id", &id) <= 0 || id.len == 0) {
 		http_reply_error(x, 400, CODE_MISSING_QUERY, "the query parameter id is missing");
+		return;
+	}
+	context = codes_find(app->codes, id);
+	if (context) {
+		code_context_interrupt(context);
+		reply_empty(x);
 		return;
 	}
 	c = commands_find(app->commands, id);
@@ -156,7 +165,7 @@ static void logs(struct http_exchange *x, void *arg)
 
 const struct route api_command_routes[] = {
 	{"POST", "/command", run, 0},
-	{"DELETE", "/command", interrupt, 0},
+	{"DELETE", "/command", api_command_interrupt, 0},
 	{"GET", "/command/status/{id}", status, 0},
 	{"GET", "/command/{id}/logs", logs, 0},
 	{0},

@@ -10,9 +10,11 @@
 #include <sys/resource.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "base/strv.h"
 #include "execd/metrics.h"
 
+struct codes;
 struct commands;
 struct entry_log;
 struct http_proxies;
@@ -41,6 +43,8 @@ struct app {
 	size_t outputs_n;  /* its users */
 	struct metrics_base metrics; /* the reading that /metrics compares with */
 	struct commands *commands;
+	struct codes *codes;
+	struct list ending_drivers; /* of interpreters that nobody waits for */
 	struct sessions *sessions;
 	struct ptys *ptys;
 	struct http_proxies *proxies;

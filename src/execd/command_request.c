@@ -110,6 +110,17 @@ static int decode_env(struct app *app, const struct json *body, struct command_r
 	return 0;
 }
 
+static int set_cwd(struct app *app, struct arena *a, struct view cwd, struct command_request *q,
+		   struct err *e)
+{
+	if (cwd.len == 0)
+		return 0;
+	if (paths_resolve(app, a, cwd, q->env, &q->spec.cwd, e) < 0 ||
+	    paths_check_dir(q->spec.cwd, e) < 0)
+		return err_ctx(e, "cwd");
+	return 0;
+}
+
 static int decode_cwd(struct app *app, struct arena *a, const struct json *body,
 		      struct command_request *q, struct err *e)
 {
@@ -117,12 +128,7 @@ static int decode_cwd(struct app *app, struct arena *a, const struct json *body,
 
 	if (json_field_string(body, "cwd", &cwd, e) < 0)
 		return e->code;
-	if (cwd.len == 0)
-		return 0;
-	if (paths_resolve(app, a, cwd, q->env, &q->spec.cwd, e) < 0 ||
-	    paths_check_dir(q->spec.cwd, e) < 0)
-		return err_ctx(e, "cwd");
-	return 0;
+	return set_cwd(app, a, cwd, q, e);
 }
 
 static int decode_ids(const struct json *body, struct command_request *q, struct err *e)
@@ -169,6 +175,19 @@ static int decode(struct app *app, struct arena *a, struct command_request *q, s
 	    json_field_int(body, "timeout", 0, INT64_MAX / 1000000, &timeout_ms, e) < 0)
 		return e->code;
 	q->spec.timeout_ms = (uint64_t)timeout_ms;
+	q->spec.argv = strv_args(&q->argv);
+	return 0;
+}
+
+int command_request_line(struct app *app, struct arena *a, struct view command, struct view cwd,
+			 bool background, struct command_request *q, struct err *e)
+{
+	memset(q, 0, sizeof(*q));
+	buf_init(&q->content, COMMAND_REQUEST_MAX);
+	if (decode_shell(app, command, q, e) < 0 || decode_env(app, /* body= */ NULL, q, e) < 0 ||
+	    set_cwd(app, a, cwd, q, e) < 0)
+		return e->code;
+	q->spec.background = background;
 	q->spec.argv = strv_args(&q->argv);
 	return 0;
 }

@@ -31,4 +31,9 @@ struct command_request {
 /* *ret must be ended in any case.  -EINVAL or -E2BIG with a sentence for the client. */
 osb_must_check int command_request_decode(struct app *app, struct arena *a, struct view text,
 					  struct command_request *ret, struct err *e);
+
+/* The same for a command line that came in another way; `cwd` may be empty. */
+osb_must_check int command_request_line(struct app *app, struct arena *a, struct view command,
+					struct view cwd, bool background,
+					struct command_request *ret, struct err *e);
 void command_request_done(struct command_request *q);

@@ -13,7 +13,7 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static char *find_program(const char *search_path, const char *name)
+char *find_program(const char *search_path, const char *name)
 {
 	struct view rest = view_of(search_path), dir;
 

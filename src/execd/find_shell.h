@@ -5,6 +5,9 @@
 
 struct app;
 
+/* An executable file of this name in an absolute directory of the path, for the caller to free. */
+char *find_program(const char *search_path, const char *name);
+
 /*
  * The path of bash, else of sh, by the daemon's PATH; NULL when there is neither.  A bash that was
  * found is remembered; without one, every call looks again.  Valid until the next call.

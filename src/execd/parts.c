@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "execd/app.h"
+#include "execd/code.h"
 #include "execd/command.h"
 #include "execd/isolated.h"
 #include "execd/ptys.h"
@@ -17,6 +18,8 @@ int parts_start(struct app *app, struct err *e)
 	metrics_base_init(&app->metrics);
 	app->commands = commands_new(app, &command_limits_default);
 	app->sessions = sessions_new(app);
+	list_init(&app->ending_drivers);
+	app->codes = codes_new(app);
 	app->ptys = ptys_new(app);
 	app->proxies = http_proxies_new();
 	return isolated_new(app, &app->isolated, e);
@@ -27,6 +30,7 @@ void parts_stop(struct app *app)
 	isolated_free(app->isolated);
 	http_proxies_free(app->proxies);
 	ptys_free(app->ptys);
+	codes_free(app->codes);
 	sessions_free(app->sessions);
 	commands_free(app->commands);
 	free(app->bash);

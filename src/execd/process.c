@@ -48,6 +48,10 @@ static void reap(struct process *p)
 
 	if (p->reaped)
 		return;
+	/* A child that was being forked when the group was signalled has missed it.  While the
+	 * leader is not reaped, the group's number is nobody else's. */
+	if (p->group_signal)
+		(void)kill(-p->pid, p->group_signal);
 	/* A failure here means that somebody else reaped it: gone is gone. */
 	(void)!spawn_reap(p->pidfd, &status);
 	p->reaped = true;
@@ -95,10 +99,6 @@ static bool on_ended(void *arg, bool final)
 		bury(p);
 		return true;
 	}
-	/* A child that was being forked when the group was signalled has missed it.  While the
-	 * leader is not reaped, the group's number is nobody else's. */
-	if (p->group_signal)
-		(void)kill(-p->pid, p->group_signal);
 	reap(p);
 	exited(p->arg, status);
 	return true;
@@ -173,9 +173,14 @@ void process_signal(struct process *p, int signum, bool group)
 {
 	if (p->reaped)
 		return;
-	if (group && (signum == SIGINT || signum == SIGKILL))
+	if (group && (signum == SIGKILL || (signum == SIGINT && p->group_signal != SIGKILL)))
 		p->group_signal = signum;
 	(void)kill(group ? -p->pid : p->pid, signum);
+}
+
+void process_own_group(struct process *p)
+{
+	p->group_signal = SIGKILL;
 }
 
 void process_terminate(struct process *p, unsigned grace_ms)

@@ -33,6 +33,9 @@ bool process_running(const struct process *p);
  */
 void process_signal(struct process *p, int signum, bool group);
 
+/* When it ends, however that comes, what is left of its group is killed. */
+void process_own_group(struct process *p);
+
 /* SIGTERM to the group, and SIGKILL after `grace_ms` if it is still there. */
 void process_terminate(struct process *p, unsigned grace_ms);
 

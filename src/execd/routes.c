@@ -10,6 +10,7 @@ static const struct route *const tables[] = {
 	api_misc_routes,
 	api_command_routes,
 	api_session_routes,
+	api_code_routes,
 	api_files_routes,
 	api_metrics_routes,
 	api_pty_routes,

@@ -125,6 +125,10 @@ class Caller:
     def created(self, path):
         return self.execd.request("POST", path, b"{}").json()["session_id"]
 
+    def context(self):
+        """Id of a context that was made."""
+        return self.execd.request("POST", "/code/context", b'{"language":"bash"}').json()["id"]
+
     def isolated_session(self):
         """Id of a session whose workspace is the test's directory, made when first asked for."""
         if not self.isolated:
@@ -195,6 +199,32 @@ CALLS = [
     ("DELETE", "/session/{sessionId}", 200,
      lambda c: c.send({"sessionId": c.created("/session")})),
     ("DELETE", "/session/{sessionId}", 404, lambda c: c.send({"sessionId": NOBODY})),
+
+    ("POST", "/code", 200, lambda c: c.send(body={"code": "echo a; false"})),
+    ("POST", "/code", 200, lambda c: c.send(body={"code": "echo a; echo b >&2; false",
+                                                  "context": {"language": "bash"}})),
+    ("POST", "/code", 200, lambda c: c.send(body={"code": "6*7", "context": {"language": "python"}})),
+    ("POST", "/code", 400, lambda c: c.send(body={"context": {"language": "bash"}})),
+    ("POST", "/code", 500, lambda c: c.send(body={"code": "x", "context": {"language": "none"}})),
+    ("POST", "/code", 500, lambda c: c.send(body={"code": "x", "context": {"id": NOBODY}})),
+    ("POST", "/code", 413, lambda c: c.announce(17 << 20)),
+    ("DELETE", "/code", 200, lambda c: c.send(query={"id": c.context()})),
+    ("DELETE", "/code", 400, lambda c: c.send()),
+    ("DELETE", "/code", 500, lambda c: c.send(query={"id": "unknown"})),
+    ("POST", "/code/context", 200, lambda c: c.send(body={"language": "bash"})),
+    ("POST", "/code/context", 200,
+     lambda c: c.send(body={"language": "bash", "cwd": str(c.where / "made")})),
+    ("POST", "/code/context", 400, lambda c: c.send(text=b"{")),
+    ("POST", "/code/context", 500, lambda c: c.send(body={"language": "none"})),
+    ("GET", "/code/contexts", 200, lambda c: c.context() and c.send(query={"language": "bash"})),
+    ("GET", "/code/contexts", 500, lambda c: c.send(query={"language": "sql"})),
+    ("DELETE", "/code/contexts", 200, lambda c: c.send(query={"language": "bash"})),
+    ("DELETE", "/code/contexts", 400, lambda c: c.send()),
+    ("DELETE", "/code/contexts", 500, lambda c: c.send(query={"language": "none"})),
+    ("GET", "/code/contexts/{contextId}", 200, lambda c: c.send({"contextId": c.context()})),
+    ("GET", "/code/contexts/{contextId}", 404, lambda c: c.send({"contextId": NOBODY})),
+    ("DELETE", "/code/contexts/{contextId}", 200, lambda c: c.send({"contextId": c.context()})),
+    ("DELETE", "/code/contexts/{contextId}", 404, lambda c: c.send({"contextId": NOBODY})),
 
     ("GET", "/files/info", 200, lambda c: c.send(query={"path": [c.file(), str(c.where)]})),
     ("GET", "/files/info", 404, lambda c: c.send(query={"path": c.missing()})),
