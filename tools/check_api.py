@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the route tables of src/execd and src/server with their specs, in both directions.
 
-    check_api.py [SOURCE_DIRECTORY SPEC]
+    check_api.py [SOURCE_DIRECTORY SPEC...]
 
 A route is a row of a `struct route name[] = {...}`: a method and a path, literal or made of
 macros of the same file.  A "{name...}" row needs x-rest-of-path in the spec, a "*" row
@@ -21,7 +21,10 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 TABLE = re.compile(r"\bstruct\s+route\s+(\w+)\s*\[\s*\w*\s*\]\s*=\s*\{(.*?)\n\};", re.S)
 TEXT = r'(?:\s*(?:"[^"\n]*"|[A-Z][A-Z0-9_]*))+\s*'
 ROW = re.compile(r"\{(?!\s*NULL\b)(" + TEXT + r"),(" + TEXT + r"),\s*\w+\s*,([^{}]*)\}")
-CHECKED = (("src/execd", "specs/execd.yaml"), ("src/server", "specs/lifecycle.yaml"))
+EXECD_SPEC = "specs/execd.yaml"
+SERVER_SPECS = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "specs").glob("*.yaml")
+                      if file != ROOT / EXECD_SPEC)
+CHECKED = (("src/execd", EXECD_SPEC), ("src/server", *SERVER_SPECS))
 OPEN = "open"
 PREFIXES = {"ROUTE_ROOT_ONLY": "root", "ROUTE_V1_ONLY": "v1"}
 MACRO = re.compile(r'^\s*#\s*define\s+(\w+)\s+("[^"\n]*")', re.M)
@@ -106,15 +109,21 @@ def spec_routes(spec, problems):
     return routes
 
 
-def check(directory, file):
+def check(directory, files):
     """The number of routes and the problems of one program."""
     problems = []
     code = code_routes(directory)
-    spec = spec_routes(yaml.safe_load(file.read_text()), problems)
+    spec = {}
+    for file in files:
+        routes = spec_routes(yaml.safe_load(file.read_text()), problems)
+        problems += [f"{' '.join(key)}: in {file.name} and elsewhere"
+                     for key in sorted(set(spec) & set(routes))]
+        spec.update(routes)
+    names = ", ".join(file.name for file in files)
     for method, path in sorted(set(code) - set(spec)):
-        problems.append(f"{method} {path}: routed in {code[method, path][0]}, not in {file.name}")
+        problems.append(f"{method} {path}: routed in {code[method, path][0]}, not in {names}")
     for method, path in sorted(set(spec) - set(code)):
-        problems.append(f"{method} {path}: in {file.name}, routed nowhere")
+        problems.append(f"{method} {path}: in {names}, routed nowhere")
     # execd decides by itself what is open: its rows have no flags.
     if any(traits for _, traits in code.values()):
         for key in sorted(set(spec) & set(code)):
@@ -127,13 +136,13 @@ def check(directory, file):
 
 
 def main():
-    named = [tuple(sys.argv[1:3])] if len(sys.argv) > 2 else CHECKED
+    named = [tuple(sys.argv[1:])] if len(sys.argv) > 2 else CHECKED
     bad = False
-    for directory, file in named:
-        count, problems = check(ROOT / directory, ROOT / file)
+    for directory, *files in named:
+        count, problems = check(ROOT / directory, [ROOT / file for file in files])
         for problem in problems:
             print(f"api: {problem}")
-        print(f"api: {file}: {count} routes, {len(problems)} problems")
+        print(f"api: {', '.join(files)}: {count} routes, {len(problems)} problems")
         bad = bad or bool(problems)
     return 1 if bad else 0
 

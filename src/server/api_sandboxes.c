@@ -22,6 +22,7 @@
 #include "server/request_fields.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
+#include "server/snapshots.h"
 
 #define SMALL_BODY_MAX 65536
 #define PATCH_MAX      256
@@ -59,6 +60,11 @@ static void create_with_body(struct http_exchange *x, struct view body, void *ar
 	int64_t timeout_s = 0;
 
 	if (request_create(body, app->config, &spec, &timeout_s, &f) < 0) {
+		failure_reply(x, &f);
+		return;
+	}
+	if (snapshots_restore(app->snapshots, &spec, &f) < 0) {
+		sandbox_spec_done(&spec);
 		failure_reply(x, &f);
 		return;
 	}

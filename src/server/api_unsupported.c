@@ -5,12 +5,6 @@
 #include "net/http_server.h"
 #include "server/routes.h"
 
-static void no_snapshots(struct http_exchange *x, void *app)
-{
-	(void)app;
-	http_reply_error(x, 501, "SNAPSHOT::NOT_IMPLEMENTED", "this server has no snapshots yet");
-}
-
 static void no_pools(struct http_exchange *x, void *app)
 {
 	(void)app;
@@ -33,10 +27,6 @@ static void no_policies(struct http_exchange *x, void *app)
 }
 
 const struct route api_unsupported_routes[] = {
-	{"POST", "/sandboxes/{id}/snapshots", no_snapshots, 0},
-	{"GET", "/snapshots", no_snapshots, 0},
-	{"GET", "/snapshots/{snapshotId}", no_snapshots, 0},
-	{"DELETE", "/snapshots/{snapshotId}", no_snapshots, 0},
 	{"GET", "/pools", no_pools, 0},
 	{"POST", "/pools", no_pools, 0},
 	{"GET", "/pools/{name}", no_pools, 0},

@@ -9,18 +9,24 @@ struct config;
 struct http_proxies;
 struct http_server;
 struct jobs;
+struct layers;
 struct loop;
 struct runtime;
 struct sandboxes;
+struct snapshots;
 struct store;
+struct volumes;
 
 struct app {
 	struct loop *loop;
 	const struct config *config;
 	struct store *store;
 	struct jobs *jobs;
+	struct layers *layers;
+	struct volumes *volumes;
 	struct runtime *runtime;
 	struct sandboxes *sandboxes;
+	struct snapshots *snapshots;
 	struct http_server *http;
 	struct http_proxies *proxies;
 	size_t requests; /* under way */

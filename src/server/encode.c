@@ -87,6 +87,8 @@ void encode_sandbox(struct json_writer *w, const struct sandbox *b)
 		json_put_cstr(w, "uri", b->spec.image_uri);
 		json_write_object_end(w);
 	}
+	if (b->spec.snapshot_id)
+		json_put_cstr(w, "snapshotId", b->spec.snapshot_id);
 	encode_rest(w, b);
 	json_write_object_end(w);
 }

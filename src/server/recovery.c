@@ -20,6 +20,7 @@
 #include "server/config.h"
 #include "server/expiry.h"
 #include "server/sandboxes_int.h"
+#include "server/volumes.h"
 #include "store/store.h"
 
 #define STATUS_MAX 4096
@@ -297,6 +298,13 @@ int sandboxes_new(struct loop *l, const struct config *config, struct store *sto
 void sandboxes_set_runtime(struct sandboxes *s, struct runtime *r)
 {
 	s->runtime = r;
+}
+
+void sandboxes_set_volumes(struct sandboxes *s, struct volumes *v)
+{
+	s->volumes = v;
+	list_each_safe (it, next, &s->all)
+		volumes_hold(v, &list_entry(it, struct sandbox, link)->spec.volumes);
 }
 
 void sandboxes_free(struct sandboxes *s)

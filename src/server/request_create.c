@@ -22,6 +22,7 @@
 #include "server/images.h"
 #include "server/request_fields.h"
 #include "server/request_lifecycle.h"
+#include "server/request_volumes.h"
 #include "server/sandbox.h"
 
 #define TIMEOUT_MIN_S  60
@@ -87,9 +88,11 @@ static int read_source(struct reading *r, struct failure *f)
 	if (blank(uri) == blank(snapshot))
 		return failure_set(f, 422, REQUEST_CODE,
 				   "exactly one of image.uri and snapshotId must be given");
-	if (!blank(snapshot))
-		return failure_set(f, 501, "SNAPSHOT::NOT_IMPLEMENTED",
-				   "this server has no snapshots: snapshotId cannot be used");
+	if (!blank(snapshot)) {
+		snapshot = view_trim(snapshot);
+		r->spec->snapshot_id = mem_strndup(snapshot.p, snapshot.len);
+		return 0;
+	}
 	uri = view_trim(uri);
 	r->spec->image_uri = mem_strndup(uri.p, uri.len);
 	return 0;
@@ -98,11 +101,17 @@ static int read_source(struct reading *r, struct failure *f)
 /* The Java pool sends a whole command line as one string. */
 static int read_entrypoint(struct reading *r, struct failure *f)
 {
+	static const char *const idle[] = {"tail", "-f", "/dev/null"}; /* of a snapshot */
 	struct strv *words = &r->spec->entrypoint;
 	const struct json *array = NULL;
 
 	if (request_array(r->body, "entrypoint", &array, f) < 0)
 		return -1;
+	if (!array && r->spec->snapshot_id) {
+		for (size_t i = 0; i < ARRAY_LEN(idle); i++)
+			strv_add(words, idle[i]);
+		return 0;
+	}
 	if (!array || json_len(array) == 0)
 		return failure_set(
 			f, 422, REQUEST_CODE,
@@ -273,12 +282,11 @@ static int read_env(struct reading *r, struct failure *f)
 /* Parts of the protocol that this server does not have yet: asked for, they are refused by name. */
 static int refuse_unsupported(struct reading *r, struct failure *f)
 {
-	const struct json *policy = NULL, *proxy = NULL, *volumes = NULL;
+	const struct json *policy = NULL, *proxy = NULL;
 	bool secure = false, enabled = false;
 
 	if (request_object(r->body, "networkPolicy", &policy, f) < 0 ||
 	    request_object(r->body, "credentialProxy", &proxy, f) < 0 ||
-	    request_array(r->body, "volumes", &volumes, f) < 0 ||
 	    request_bool(r->body, "secureAccess", &secure, f) < 0 ||
 	    (proxy && request_bool(proxy, "enabled", &enabled, f) < 0))
 		return -1;
@@ -292,15 +300,21 @@ static int refuse_unsupported(struct reading *r, struct failure *f)
 		return failure_set(
 			f, 400, REQUEST_CODE,
 			"secureAccess: needs a gateway, which this server does not have");
-	if (json_len(volumes) > 0)
-		return failure_set(f, 400, "VOLUME::UNSUPPORTED_BACKEND",
-				   "volumes: this server cannot mount volumes");
 	return 0;
+}
+
+static int read_volumes(struct reading *r, struct failure *f)
+{
+	return request_volumes(r->body, &r->config->allowed_host_paths, &r->spec->volumes, f);
 }
 
 static int resolve_image(struct reading *r, struct failure *f)
 {
-	const char *image = images_resolve(r->config, r->spec->image_uri);
+	const char *image;
+
+	if (r->spec->snapshot_id)
+		return 0;
+	image = images_resolve(r->config, r->spec->image_uri);
 
 	if (!image)
 		return failure_set(
@@ -324,7 +338,7 @@ int request_create(struct view body, const struct config *config, struct sandbox
 	static int (*const steps[])(struct reading * r, struct failure * f) = {
 		read_extensions, read_source,	     read_entrypoint, read_metadata,
 		read_platform,	 read_timeout,	     read_resources,  read_env,
-		read_lifecycle,	 refuse_unsupported, resolve_image,
+		read_lifecycle,	 refuse_unsupported, read_volumes, resolve_image,
 	};
 	osb_cleanup(json_freep) struct json *v = NULL;
 	struct sandbox_spec spec = {0};

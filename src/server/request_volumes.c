@@ -16,9 +16,9 @@
 #include "server/request_ossfs.h"
 #include "server/volume.h"
 
-#define NAME_MAX_LEN  63
-#define CLAIM_MAX_LEN 253
-#define MODES_MAX     16
+#define NAME_MAX_LEN   63
+#define NAME_BYTES_MAX 255
+#define MODES_MAX      16
 
 static int shown(struct view text)
 {
@@ -48,6 +48,23 @@ static bool has_component(struct view path, const char *name)
 		if (view_is(part, name))
 			return true;
 	return false;
+}
+
+/* No file system takes a longer one. */
+static bool has_long_component(struct view path)
+{
+	struct view part;
+
+	while (view_split(&path, '/', &part))
+		if (part.len > NAME_BYTES_MAX)
+			return true;
+	return false;
+}
+
+static bool unusable(struct view path)
+{
+	return path.len > REQUEST_VOLUME_PATH_MAX || has_component(path, "..") ||
+	       has_long_component(path);
 }
 
 /* "/a//b/./c/" is "/a/b/c", or "a/b/c" with nothing in front.  The caller owns the text. */
@@ -91,7 +108,7 @@ static int read_mount_path(const struct json *v, struct volume *out, struct fail
 		return failure_set(f, 422, code,
 				   "volume '%s': mountPath must be given and begin with '/'",
 				   out->name);
-	if (path.len > REQUEST_VOLUME_PATH_MAX || has_component(path, ".."))
+	if (unusable(path))
 		return failure_set(f, 400, code,
 				   "volume '%s': mountPath must have no '..' and at most %d bytes",
 				   out->name, REQUEST_VOLUME_PATH_MAX);
@@ -114,8 +131,7 @@ static int read_sub_path(const struct json *v, struct volume *out, struct failur
 
 	if (request_string(v, "subPath", &path, f) < 0)
 		return -1;
-	if (path.len > REQUEST_VOLUME_PATH_MAX || (path.len && path.p[0] == '/') ||
-	    has_component(path, ".."))
+	if (unusable(path) || (path.len && path.p[0] == '/'))
 		return failure_set(f, 400, "VOLUME::INVALID_SUB_PATH",
 				   "volume '%s': subPath must be relative, have no '..' and at "
 				   "most %d bytes",
@@ -189,8 +205,7 @@ static int read_host(const struct json *host, const struct strv *allowed, struct
 		return failure_set(f, 422, code,
 				   "volume '%s': host.path must be given and be absolute",
 				   out->name);
-	if (has_component(path, "..") || has_component(path, ".") ||
-	    path.len > REQUEST_VOLUME_PATH_MAX)
+	if (unusable(path) || has_component(path, "."))
 		return failure_set(f, 400, code,
 				   "volume '%s': host.path must have no '.' or '..' and at most "
 				   "%d bytes",
@@ -260,11 +275,11 @@ static int read_pvc(const struct json *pvc, struct volume *out, struct failure *
 	    request_bool(pvc, "deleteOnSandboxTermination", &out->remove_after, f) < 0 ||
 	    check_hints(pvc, out, f) < 0)
 		return -1;
-	if (!request_volume_name_valid(claim, CLAIM_MAX_LEN))
+	if (!request_volume_name_valid(claim, REQUEST_CLAIM_MAX))
 		return failure_set(f, 422, "VOLUME::INVALID_PVC_NAME",
 				   "volume '%s': pvc.claimName must be given: lower-case letters, "
 				   "digits and '-', at most %d",
-				   out->name, CLAIM_MAX_LEN);
+				   out->name, REQUEST_CLAIM_MAX);
 	out->kind = VOLUME_NAMED;
 	out->must_exist = !create;
 	out->claim = mem_strndup(claim.p, claim.len);

@@ -3,6 +3,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/macro.h"
 #include "base/view.h"
 
@@ -12,6 +15,7 @@ struct strv;
 struct volumes_list;
 
 #define REQUEST_VOLUMES_MAX	64
+#define REQUEST_CLAIM_MAX	253
 #define REQUEST_VOLUME_PATH_MAX 1023
 
 /* Reads body.volumes.  `allowed` are the directories of the host that may be mounted; with none,

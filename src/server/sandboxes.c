@@ -19,6 +19,7 @@
 #include "server/config.h"
 #include "server/expiry.h"
 #include "server/sandboxes_int.h"
+#include "server/volumes.h"
 #include "store/store.h"
 
 #define TOKEN_BYTES 24
@@ -123,6 +124,8 @@ struct sandbox *sandboxes_next(struct sandboxes *s, struct sandbox *after)
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b)
 {
 	expiry_remove(s->expiry, b);
+	volumes_release(s->volumes, &b->spec.volumes,
+			b->handle.pid > 0 ? VOLUMES_ENDED : VOLUMES_NEVER_BEGAN);
 	map_remove(s->by_id, view_of(b->id));
 	sandbox_free(b);
 }
@@ -262,8 +265,10 @@ static struct sandbox *make_record(struct sandboxes *s, struct sandbox_spec *spe
 	return b;
 }
 
-static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
+static void launch(struct sandboxes *s, struct sandbox *b, struct operation *op)
 {
+	osb_cleanup(mem_freep) struct runtime_volume *volumes =
+		volumes_list_runtime(&b->spec.volumes);
 	osb_cleanup(mem_freep) char *start_file = NULL;
 	struct err e = ERR_NONE;
 	char hostname[16];
@@ -272,13 +277,14 @@ static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
 		.host_base = b->spec.root.host_base,
 		.layers = b->spec.root.layers,
 		.layers_n = b->spec.root.layers_n,
+		.volumes = volumes,
+		.volumes_n = b->spec.volumes.n,
 		.hostname = hostname,
 		.limits = b->spec.runtime_limits,
 		.network = s->config->network && (s->runtime->capabilities & SANDBOXES_CAN_NAT),
 	};
 
 	snprintf(hostname, sizeof(hostname), "%.12s", b->id);
-	s->creating++;
 	if (sandbox_start_file(&b->spec, s->config->exec_token ? b->token : NULL, &start_file, &e) <
 	    0) {
 		created(op, NULL, &e);
@@ -286,6 +292,28 @@ static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
 	}
 	spec.start_file = view_of(start_file);
 	s->runtime->ops->create(s->runtime, &spec, created, op);
+}
+
+static void volumes_ready(void *arg, const struct failure *f)
+{
+	struct operation *op = arg;
+	struct sandboxes *s = op->service;
+	struct sandbox *b = op->sandbox;
+
+	if (!f) {
+		launch(s, b, op);
+		return;
+	}
+	s->creating--;
+	volumes_list_done(&b->spec.volumes); /* none of them is held */
+	sandboxes_drop(s, b);
+	end(op, NULL, f);
+}
+
+static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
+{
+	s->creating++;
+	volumes_prepare(s->volumes, &b->spec.volumes, b->id, volumes_ready, op);
 }
 
 void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t timeout_s,

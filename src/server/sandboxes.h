@@ -23,13 +23,16 @@ struct runtime;
 struct sandboxes;
 struct store;
 struct store_event;
+struct volumes;
 
 /* Loads what the store knows.  `runtime` may be set later (its events come to sandboxes_runtime_*).
  */
 osb_must_check int sandboxes_new(struct loop *l, const struct config *config, struct store *store,
 				 struct sandboxes **ret, struct err *e);
 void sandboxes_set_runtime(struct sandboxes *s, struct runtime *r); /* borrowed */
-void sandboxes_free(struct sandboxes *s);			    /* accepts NULL */
+/* Borrowed; holds what the sandboxes that were loaded mount. */
+void sandboxes_set_volumes(struct sandboxes *s, struct volumes *v);
+void sandboxes_free(struct sandboxes *s); /* accepts NULL */
 
 /* What the runtime tells (struct runtime_events with `arg` = the service). */
 extern const struct runtime_events sandboxes_events;

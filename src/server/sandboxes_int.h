@@ -10,12 +10,14 @@
 #define SANDBOXES_CAN_NAT 1u /* capability bit of the native runtime: WARDEN_CAN_NAT */
 
 struct expiry;
+struct volumes;
 
 struct sandboxes {
 	struct loop *loop;
 	const struct config *config;
 	struct store *store;
 	struct runtime *runtime;
+	struct volumes *volumes;
 	struct expiry *expiry;
 	struct map *by_id;
 	struct list all; /* newest first */

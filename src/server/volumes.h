@@ -47,7 +47,7 @@ typedef void volumes_fn(void *arg, struct named_volume *n, const struct failure 
 void volumes_make(struct volumes *v, struct view name, volumes_fn *fn, void *arg);
 /* At once: its record is gone, its files go in the background.  409 while it is used. */
 osb_must_check int volumes_remove(struct volumes *v, struct named_volume *n, struct failure *f);
-/* Unpacks images/uploads/UPLOAD into it, which then is gone.  409 while it is used. */
+/* Unpacks images/uploads/UPLOAD into it.  409 while it is used. */
 void volumes_seed(struct volumes *v, struct named_volume *n, const char *upload, volumes_fn *fn,
 		  void *arg);
 

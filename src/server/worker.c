@@ -23,10 +23,14 @@
 #include "server/app.h"
 #include "server/config.h"
 #include "server/jobs.h"
+#include "server/layers.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
 #include "server/server_filter.h"
+#include "server/snapshots.h"
 #include "server/state_dir.h"
+#include "server/uploads.h"
+#include "server/volumes.h"
 #include "store/store.h"
 #include "sys/protect.h"
 #include "sys/seqpacket.h"
@@ -175,14 +179,35 @@ static int drop_privileges(struct worker *w, struct err *e)
 	return r;
 }
 
+static int open_snapshots(struct app *app, struct err *e)
+{
+	struct snapshots_means means = {
+		.store = app->store,
+		.jobs = app->jobs,
+		.layers = app->layers,
+		.sandboxes = app->sandboxes,
+	};
+
+	return snapshots_new(&means, &app->snapshots, e);
+}
+
 static int open_service(struct worker *w, struct err *e)
 {
 	struct app *app = &w->app;
 	int r = store_open("/" STATE_DIR_DATABASE, &app->store, e);
 
+	uploads_sweep();
 	app->jobs = jobs_new(app->loop, w->supervisor_fd);
 	if (r == 0)
+		r = layers_new(app->loop, app->store, app->jobs, &app->layers, e);
+	if (r == 0)
+		r = volumes_new(app->store, app->jobs, &app->volumes, e);
+	if (r == 0)
 		r = sandboxes_new(app->loop, app->config, app->store, &app->sandboxes, e);
+	if (r == 0) {
+		sandboxes_set_volumes(app->sandboxes, app->volumes);
+		r = open_snapshots(app, e);
+	}
 	if (r == 0)
 		r = runtime_native_new(app->loop, &events, w, &app->runtime, e);
 	if (r == 0)
@@ -248,7 +273,10 @@ static void finish(struct worker *w)
 	http_proxies_free(app->proxies);
 	if (app->runtime)
 		app->runtime->ops->free(app->runtime);
+	snapshots_free(app->snapshots);
 	sandboxes_free(app->sandboxes);
+	volumes_free(app->volumes);
+	layers_free(app->layers);
 	jobs_free(app->jobs);
 	store_close(app->store);
 	loop_fd_free(w->supervisor_watch);

@@ -1,4 +1,4 @@
-"""Every answer that the tests get is held against specs/lifecycle.yaml."""
+"""Every answer that the tests get is held against the server's specs."""
 import json
 import pathlib
 import re
@@ -6,8 +6,9 @@ import re
 import jsonschema
 import yaml
 
-SPEC = yaml.safe_load((pathlib.Path(__file__).resolve().parents[2] / "specs"
-                       / "lifecycle.yaml").read_text())
+FILES = {file.name: yaml.safe_load(file.read_text())
+         for file in (pathlib.Path(__file__).resolve().parents[2] / "specs").glob("*.yaml")}
+SPEC = FILES["lifecycle.yaml"]
 METHODS = ("get", "put", "post", "delete", "patch")
 # What is answered before a route is found.
 BEFORE = {307, 404, 405, 431, 503}
@@ -21,44 +22,46 @@ def pattern_of(path, item):
     return re.compile(re.sub(r"\{\w+\}", "[^/]+", text) + "$")
 
 
-PATTERNS = [(pattern_of(path, item), path, item) for path, item in SPEC["paths"].items()]
+PATTERNS = [(pattern_of(path, item), path, item, spec)
+            for name, spec in FILES.items() if name != "execd.yaml"
+            for path, item in spec["paths"].items()]
 
 
-def deref(node):
+def deref(node, spec):
     while "$ref" in node:
-        target = SPEC
+        target = spec
         for key in node["$ref"].removeprefix("#/").split("/"):
             target = target[key]
         node = target
     return node
 
 
-def validate(value, schema):
-    whole = {**schema, "components": SPEC["components"]}
+def validate(value, schema, spec):
+    whole = {**schema, "components": spec["components"]}
     jsonschema.Draft202012Validator(whole).validate(value)
 
 
 def operation_of(method, target):
-    """(path, operation) of the spec, or None."""
+    """(path, operation, spec), or None."""
     path = target.split("?")[0]
     v1 = path.startswith("/v1/")
     path = path[3:] if v1 else path
-    for pattern, name, item in PATTERNS:
+    for pattern, name, item, spec in PATTERNS:
         if item.get("x-prefix", "both") not in ("both", "v1" if v1 else "root"):
             continue
         if pattern.match(path):
             known = "get" if item.get("x-any-method") else method.lower()
-            return (name, item[known]) if known in item else None
+            return (name, item[known], spec) if known in item else None
     return None
 
 
-def check_headers(answer, headers):
+def check_headers(answer, headers, spec):
     for name, header in answer.get("headers", {}).items():
-        header = deref(header)
+        header = deref(header, spec)
         value = headers.get(name.lower())
         assert value is not None or not header.get("required"), f"header {name} is missing"
         if value is not None:
-            validate(value, header["schema"])
+            validate(value, header["schema"], spec)
 
 
 def check(method, target, response):
@@ -68,7 +71,7 @@ def check(method, target, response):
     found = operation_of("GET" if method == "HEAD" else method, target)
     if not found:
         return
-    path, operation = found
+    path, operation, spec = found
     seen.add((method, path, response.status))
     documented = operation["responses"]
     if "default" in documented:
@@ -76,13 +79,13 @@ def check(method, target, response):
     if str(response.status) not in documented:
         assert response.status in BEFORE, f"{method} {path}: {response} is not documented"
         return
-    answer = deref(documented[str(response.status)])
+    answer = deref(documented[str(response.status)], spec)
     content = answer.get("content", {})
-    check_headers(answer, response.headers)
+    check_headers(answer, response.headers, spec)
     if method == "HEAD" or not content:
         assert response.body == b""
         return
     kind = response.headers["content-type"]
     assert kind in content, f"{method} {path} answered {kind}, documented are {list(content)}"
     if kind == "application/json":
-        validate(json.loads(response.body), content[kind]["schema"])
+        validate(json.loads(response.body), content[kind]["schema"], spec)

@@ -33,7 +33,7 @@ WRONG = [
     ({"image": {"uri": "host", "auth": {"username": "u"}}}, 422, PARAMETER, "password"),
     ({"image": {"uri": "host", "auth": {"username": 1, "password": "p"}}}, 422, PARAMETER,
      "username"),
-    ({"image": ..., "snapshotId": "s"}, 501, "SNAPSHOT::NOT_IMPLEMENTED", "snapshotId"),
+    ({"image": ..., "snapshotId": "s"}, 404, "SNAPSHOT::NOT_FOUND", "snapshot 's'"),
     ({"snapshotId": "s"}, 422, PARAMETER, "snapshotId"),
     ({"snapshotId": 1}, 422, PARAMETER, "snapshotId"),
     ({"image": ..., "templateId": "t"}, 501, "FSB::API_NOT_SUPPORTED", "templateId"),
@@ -125,7 +125,7 @@ WRONG = [
     ({"credentialProxy": {"enabled": "x"}}, 422, PARAMETER, "enabled"),
     ({"secureAccess": True}, 400, PARAMETER, "secureAccess"),
     ({"secureAccess": 1}, 422, PARAMETER, "secureAccess"),
-    ({"volumes": [{"name": "v"}]}, 400, "VOLUME::UNSUPPORTED_BACKEND", "volumes"),
+    ({"volumes": [{"name": "v"}]}, 422, "VOLUME::INVALID_MOUNT_PATH", "mountPath"),
     ({"volumes": {}}, 422, PARAMETER, "volumes"),
 ]
 

@@ -63,7 +63,9 @@ static const struct {
 	{"{\"image\":{\"uri\":\"alpine:3\"}," ENTRY "," LIMITS "}", 400,
 	 "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "alpine:3"},
 	{WITH("\"snapshotId\":\"s\""), 422, "SANDBOX::INVALID_PARAMETER", "snapshotId"},
-	{"{\"snapshotId\":\"s\"," LIMITS "}", 501, "SNAPSHOT::NOT_IMPLEMENTED", "snapshotId"},
+	{"{\"snapshotId\":5," LIMITS "}", 422, "SANDBOX::INVALID_PARAMETER", "snapshotId"},
+	{"{\"snapshotId\":\"s\",\"entrypoint\":[]," LIMITS "}", 422, "SANDBOX::INVALID_PARAMETER",
+	 "entrypoint"},
 	{"{\"templateId\":\"t\"}", 501, "FSB::API_NOT_SUPPORTED", "templateId"},
 	{"{" IMAGE "," LIMITS "}", 422, "SANDBOX::INVALID_PARAMETER", "entrypoint"},
 	{"{" IMAGE "," LIMITS ",\"entrypoint\":[]}", 422, "SANDBOX::INVALID_PARAMETER",
@@ -158,7 +160,7 @@ static const struct {
 	 "credentialProxy"},
 	{WITH("\"secureAccess\":true"), 400, "SANDBOX::INVALID_PARAMETER", "secureAccess"},
 	{WITH("\"secureAccess\":\"yes\""), 422, "SANDBOX::INVALID_PARAMETER", "secureAccess"},
-	{WITH("\"volumes\":[{}]"), 400, "VOLUME::UNSUPPORTED_BACKEND", "volumes"},
+	{WITH("\"volumes\":[{}]"), 422, "VOLUME::INVALID_NAME", "volumes"},
 	{WITH("\"volumes\":{}"), 422, "SANDBOX::INVALID_PARAMETER", "volumes"},
 };
 
