@@ -8,9 +8,11 @@
 struct config;
 struct http_proxies;
 struct http_server;
+struct images;
 struct jobs;
 struct layers;
 struct loop;
+struct pulls;
 struct runtime;
 struct sandboxes;
 struct snapshots;
@@ -23,6 +25,8 @@ struct app {
 	struct store *store;
 	struct jobs *jobs;
 	struct layers *layers;
+	struct images *images;
+	struct pulls *pulls;
 	struct volumes *volumes;
 	struct runtime *runtime;
 	struct sandboxes *sandboxes;

@@ -18,7 +18,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/image_ref.h"
 #include "codec/toml.h"
+#include "server/config_images.h"
 #include "server/config_schema.h"
 
 #define ARENA_MAX     ((size_t)16 << 20)
@@ -94,7 +96,15 @@ static int take_strings(const struct config_key *k, const struct toml *table, st
 	return 0;
 }
 
-/* Every member is an alias.  The images that there are: `host`. */
+static bool is_image(struct view text)
+{
+	struct err e = ERR_NONE;
+	struct image_ref ref;
+
+	return view_is(text, "host") || image_ref_parse(text, &ref, &e) == 0;
+}
+
+/* Every member is an alias. */
 static int take_aliases(const struct toml *table, struct config *c, struct err *e)
 {
 	if (!table)
@@ -105,13 +115,12 @@ static int take_aliases(const struct toml *table, struct config *c, struct err *
 	free_aliases(c);
 	c->aliases = mem_new_array(struct config_alias, table->len + 1);
 	for (const struct toml *v = table->first; v; v = v->next) {
-		if (v->kind != TOML_STRING || !view_is(v->text, "host") || v->key.len == 0 ||
+		if (v->kind != TOML_STRING || !is_image(v->text) || v->key.len == 0 ||
 		    view_has(v->key, '\0'))
-			return err_set(
-				e, -EINVAL,
-				"line %u: an alias is a pattern and the image \"host\", like "
-				"\"opensandbox/code-interpreter:*\" = \"host\"",
-				v->line);
+			return err_set(e, -EINVAL,
+				       "line %u: an alias is a pattern and an image, like "
+				       "\"opensandbox/code-interpreter:*\" = \"host\"",
+				       v->line);
 		c->aliases[c->aliases_n++] = (struct config_alias){
 			.pattern = mem_strndup(v->key.p, v->key.len),
 			.image = mem_strndup(v->text.p, v->text.len),
@@ -139,6 +148,12 @@ static int take(const struct config_key *k, const struct toml *table, struct con
 		break;
 	case CONFIG_STRINGS:
 		r = take_strings(k, table, at, e);
+		break;
+	case CONFIG_SIZE:
+		r = config_take_size(k, table, at, e);
+		break;
+	case CONFIG_MIRRORS:
+		r = config_take_mirrors(table, c, e);
 		break;
 	default:
 		r = take_aliases(table, c, e);
@@ -210,6 +225,15 @@ static bool is_section(const char *full)
 	return false;
 }
 
+/* Whatever its keys are, they are read. */
+static bool is_open_section(const char *full)
+{
+	for (const struct config_key *k = config_keys; k->section; k++)
+		if (config_is_section(k->type) && strcmp(k->section, full) == 0)
+			return true;
+	return false;
+}
+
 /* Says what of the file nobody reads. */
 static void warn_of_unread(const struct reader *r, const struct toml *table, const char *prefix)
 {
@@ -222,8 +246,8 @@ static void warn_of_unread(const struct reader *r, const struct toml *table, con
 		idle = config_idle_find(view_of(full));
 		if (idle)
 			warn(r, v->line, full, idle->why);
-		else if (v->kind == TOML_TABLE && strcmp(full, "native.aliases") == 0)
-			continue; /* all its keys are patterns */
+		else if (v->kind == TOML_TABLE && is_open_section(full))
+			continue;
 		else if (v->kind == TOML_TABLE && is_section(full))
 			warn_of_unread(r, v, full);
 		else if (!config_key_find(view_of(full)))
@@ -338,6 +362,8 @@ int config_load(const char *path, config_warn_fn *warn_fn, void *arg, struct con
 		r = apply_file(&reader, buf_view(&text), e);
 	if (r == 0)
 		r = check(&c, e);
+	if (r == 0)
+		r = config_read_docker(&c, e);
 	if (r < 0) {
 		config_done(&c);
 		return err_ctx(e, "%s", path);
@@ -357,5 +383,9 @@ void config_done(struct config *c)
 			strv_done(at);
 	}
 	free_aliases(c);
+	config_free_mirrors(c);
+	if (c->docker_config_text)
+		explicit_bzero(c->docker_config_text, strlen(c->docker_config_text));
+	free(c->docker_config_text);
 	*c = (struct config){0};
 }

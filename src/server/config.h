@@ -15,7 +15,12 @@ struct err;
 
 struct config_alias {
 	char *pattern; /* glob over image references: "opensandbox/code-interpreter:*" */
-	char *image;   /* "host" */
+	char *image;   /* "host", or the name of an image */
+};
+
+struct config_mirror {
+	char *registry;	  /* "docker.io" */
+	struct strv urls; /* asked before it, in this order */
 };
 
 struct config {
@@ -40,6 +45,16 @@ struct config {
 	int64_t pids_limit, max_sandboxes, max_concurrent_creates, max_concurrent_requests, seeds;
 	struct config_alias *aliases;
 	size_t aliases_n;
+	/* [images] */
+	char *pull_policy; /* "IfNotPresent", "Always", "Never"; case ignored */
+	int64_t create_wait_seconds;
+	uint64_t images_max_bytes, images_max_image_bytes; /* 0 = no limit */
+	int64_t images_max_age_seconds;			   /* 0 = no limit */
+	struct strv insecure_registries;
+	char *docker_config;	  /* path, or NULL */
+	char *docker_config_text; /* what was there at the start, or NULL */
+	struct config_mirror *mirrors;
+	size_t mirrors_n;
 	/* [storage] */
 	struct strv allowed_host_paths;
 	/* [renew_intent] */

@@ -14,6 +14,7 @@
 static const char *const levels[] = {"DEBUG", "INFO",  "WARNING",  "WARN",
 				     "ERROR", "FATAL", "CRITICAL", NULL};
 static const char *const runtimes[] = {"native", NULL};
+static const char *const policies[] = {"IfNotPresent", "Always", "Never", NULL};
 
 /* clang-format off */
 const struct config_key config_keys[] = {
@@ -74,8 +75,36 @@ const struct config_key config_keys[] = {
 
 	{"native.aliases", "*", CONFIG_ALIASES, AT(aliases), 0, 0, NULL,
 	 "{ \"opensandbox/code-interpreter:*\" = \"host\" }",
-	 "Image names, `*` matching anything, and the image that stands for them: `host` is made "
-	 "of the host's own /usr. Giving the section replaces the default."},
+	 "Image names, `*` matching anything, and the image that stands for them: `host`, which is "
+	 "made of the host's own /usr, or another name. Giving the section replaces the default."},
+
+	{"images", "pull_policy", CONFIG_STRING, AT(pull_policy), 0, 0, policies,
+	 "\"IfNotPresent\"",
+	 "When a create asks the registry: IfNotPresent, Always (for a name without a digest), or "
+	 "Never."},
+	{"images", "create_wait_seconds", NUMBER, AT(create_wait_seconds), 0, 600, NULL, "20",
+	 "Seconds that a create waits for its image. Then it is answered with a sandbox that is "
+	 "Pending; the official SDKs wait 30 seconds for an answer."},
+	{"images", "max_size", CONFIG_SIZE, AT(images_max_bytes), 0, 0, NULL, "\"0\"",
+	 "Size of all images on disk, as `\"50Gi\"`: above it, images that nobody uses go, the "
+	 "longest unused first. `\"0\"`: no limit."},
+	{"images", "max_age_seconds", NUMBER, AT(images_max_age_seconds), 0, LARGE, NULL, "0",
+	 "Seconds after its last use that an image is kept. 0: for ever."},
+	{"images", "max_image_size", CONFIG_SIZE, AT(images_max_image_bytes), 0, 0, NULL,
+	 "\"64Gi\"",
+	 "Size that one image may have, packed or unpacked; pulls and imports of larger ones fail. "
+	 "`\"0\"`: no limit."},
+	{"images", "insecure_registries", CONFIG_STRINGS, AT(insecure_registries), 0, 0, NULL,
+	 "[]",
+	 "Registries, as `host:port`, that are asked over plain HTTP; those on loopback need no "
+	 "mention."},
+	{"images", "docker_config", CONFIG_STRING, AT(docker_config), 0, 0, NULL, NULL,
+	 "Docker's config.json with credentials for registries; read when the server starts. A "
+	 "request's own credentials go before it."},
+
+	{"images.mirrors", "*", CONFIG_MIRRORS, AT(mirrors), 0, 0, NULL, NULL,
+	 "Registries, like `docker.io`, and the addresses that are asked before them, like "
+	 "`https://mirror.local`."},
 
 	{"storage", "allowed_host_paths", CONFIG_STRINGS, AT(allowed_host_paths), 0, 0, NULL, "[]",
 	 "Directories of the host that sandboxes may mount. None of them can be mounted yet."},
@@ -122,7 +151,9 @@ static const struct {
 	{"log", "What the server says about itself, one line per event on stderr."},
 	{"runtime", "What makes sandboxes."},
 	{"native", "Sandboxes made by the server's own warden, without Docker."},
-	{"native.aliases", "Other names for the images that are there."},
+	{"native.aliases", "Other names for images."},
+	{"images", "Where images come from and how long they stay; see [images.md](images.md)."},
+	{"images.mirrors", "Nearer copies of registries."},
 	{"storage", "What of the host's files sandboxes may see."},
 	{"renew_intent", "Sandboxes that live on while they are used."},
 };
@@ -139,12 +170,21 @@ const char *config_section_meaning(const char *section)
 const char *config_type_name(enum config_type type)
 {
 	static const char *const names[CONFIG_TYPES_] = {
-		[CONFIG_STRING] = "string",   [CONFIG_INT] = "number",
-		[CONFIG_BOOL] = "true/false", [CONFIG_STRINGS] = "list of strings",
+		[CONFIG_STRING] = "string",
+		[CONFIG_INT] = "number",
+		[CONFIG_BOOL] = "true/false",
+		[CONFIG_STRINGS] = "list of strings",
+		[CONFIG_SIZE] = "size",
 		[CONFIG_ALIASES] = "strings",
+		[CONFIG_MIRRORS] = "list of strings",
 	};
 
 	return names[type];
+}
+
+bool config_is_section(enum config_type type)
+{
+	return type == CONFIG_ALIASES || type == CONFIG_MIRRORS;
 }
 
 /* Is it "section.name"? */

@@ -16,7 +16,9 @@ enum config_type {
 	CONFIG_INT,
 	CONFIG_BOOL,
 	CONFIG_STRINGS, /* an array of them */
+	CONFIG_SIZE,	/* "50Gi" */
 	CONFIG_ALIASES, /* a whole section: pattern = "image" */
+	CONFIG_MIRRORS, /* a whole section: registry = ["address", ...] */
 	CONFIG_TYPES_
 };
 
@@ -43,6 +45,8 @@ extern const struct config_idle config_idle[]; /* ends with a NULL name */
 
 const char *config_section_meaning(const char *section);
 const char *config_type_name(enum config_type type); /* "string", "number", ... */
+
+bool config_is_section(enum config_type type); /* one whose keys are not known before */
 
 /* "server.port" */
 const struct config_key *config_key_find(struct view full_name);

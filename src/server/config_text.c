@@ -48,7 +48,10 @@ static int write_range(struct buf *out, const struct config_key *k)
 
 static int write_row(struct buf *out, const struct config_key *k)
 {
-	int r = buf_printf(out, "| `%s` | ", k->type == CONFIG_ALIASES ? "\"pattern\"" : k->name);
+	int r = buf_printf(out, "| `%s` | ",
+			   k->type == CONFIG_ALIASES   ? "\"pattern\""
+			   : k->type == CONFIG_MIRRORS ? "\"registry\""
+						       : k->name);
 
 	if (r == 0)
 		r = write_range(out, k);
@@ -118,6 +121,8 @@ static int write_key(struct buf *out, const struct config_key *k, bool example, 
 		return r;
 	if (strcmp(k->name, "api_key") == 0)
 		return buf_printf(out, "api_key = \"%s\"\n", api_key);
+	if (k->type == CONFIG_MIRRORS)
+		return buf_append_str(out, "# \"docker.io\" = [\"https://mirror.local\"]\n");
 	if (k->type == CONFIG_ALIASES) /* the default without its braces */
 		return buf_printf(out, "# %.*s\n", (int)strlen(k->initial) - 4, k->initial + 2);
 	if (example && strcmp(k->name, "host") == 0)
@@ -140,7 +145,7 @@ int config_write_file(struct buf *out, bool example, const char *api_key)
 			continue;
 		if (strcmp(section, k->section) != 0) {
 			section = k->section;
-			r = buf_printf(out, "\n%s[%s]\n", k->type == CONFIG_ALIASES ? "# " : "",
+			r = buf_printf(out, "\n%s[%s]\n", config_is_section(k->type) ? "# " : "",
 				       section);
 		}
 		if (r == 0)

@@ -125,8 +125,8 @@ static int prepare(const struct options *o, const struct config *c, struct super
 
 	if (r == 0)
 		r = find_program(o->execd, "execd", execd, e);
-	if (r == 0 && find_program(o->image, "opensandbox-image", image, e) < 0)
-		log_line(LOG_WARN, "images cannot be pulled", LOG_S("err", e->msg));
+	if (r == 0)
+		r = find_program(o->image, "opensandbox-image", image, e);
 	if (r == 0)
 		r = privileges_find(c->user, &m->privileges, e);
 	if (r == 0)

@@ -19,6 +19,7 @@
 #include "codec/json.h"
 #include "server/config.h"
 #include "server/expiry.h"
+#include "server/images.h"
 #include "server/sandboxes_int.h"
 #include "server/volumes.h"
 #include "store/store.h"
@@ -126,12 +127,17 @@ void sandboxes_kill_unseen(struct sandboxes *s, const char *id)
 
 static void settled(void *arg, const struct err *e)
 {
-	(void)arg;
+	struct sandboxes *s = arg;
+
 	if (e)
 		log_line(LOG_WARN, "adoption was interrupted, waiting for the next warden",
 			 LOG_S("err", e->msg));
 	else
 		log_line(LOG_INFO, "sandboxes are adopted");
+	if (!e && !s->resumed) {
+		s->resumed = true;
+		pending_resume(s);
+	}
 }
 
 /* A server that was killed may have frozen or thawed a sandbox and not have written it down: what
@@ -232,7 +238,7 @@ static void expired(void *arg, struct sandbox *b)
 static enum sandbox_state state_of(const char *name)
 {
 	static const enum sandbox_state before[SANDBOX_STATES_] = {
-		[SANDBOX_PENDING] = SANDBOX_FAILED,	   [SANDBOX_RUNNING] = SANDBOX_RUNNING,
+		[SANDBOX_PENDING] = SANDBOX_PENDING,	   [SANDBOX_RUNNING] = SANDBOX_RUNNING,
 		[SANDBOX_PAUSING] = SANDBOX_RUNNING,	   [SANDBOX_PAUSED] = SANDBOX_PAUSED,
 		[SANDBOX_RESUMING] = SANDBOX_PAUSED,	   [SANDBOX_STOPPING] = SANDBOX_RUNNING,
 		[SANDBOX_TERMINATED] = SANDBOX_TERMINATED, [SANDBOX_FAILED] = SANDBOX_FAILED,
@@ -271,11 +277,15 @@ static int load_one(void *arg, const struct store_sandbox *record)
 	list_push_front(&s->all, &b->link);
 	map_put(s->by_id, view_of(b->id), b);
 	expiry_update(s->expiry, b);
+	if (b->spec.root.layers_n) {
+		images_use(s->images, &b->spec.root);
+		b->counted = true;
+	}
 	return 0;
 }
 
 int sandboxes_new(struct loop *l, const struct config *config, struct store *store,
-		  struct sandboxes **ret, struct err *e)
+		  struct images *images, struct pulls *pulls, struct sandboxes **ret, struct err *e)
 {
 	struct sandboxes *s = mem_new(struct sandboxes);
 	int r;
@@ -283,6 +293,8 @@ int sandboxes_new(struct loop *l, const struct config *config, struct store *sto
 	s->loop = l;
 	s->config = config;
 	s->store = store;
+	s->images = images;
+	s->pulls = pulls;
 	s->by_id = map_new();
 	list_init(&s->all);
 	s->expiry = expiry_new(l, expired, s);
@@ -314,6 +326,7 @@ void sandboxes_free(struct sandboxes *s)
 	list_each_safe (it, next, &s->all) {
 		struct sandbox *b = list_entry(it, struct sandbox, link);
 
+		pending_cancel(b);
 		expiry_remove(s->expiry, b);
 		sandboxes_forget_waiting(b);
 		sandbox_free(b);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/image_ref.h"
 #include "codec/json.h"
 #include "codec/label.h"
 #include "codec/quantity.h"
@@ -20,6 +21,7 @@
 #include "server/config.h"
 #include "server/failure.h"
 #include "server/images.h"
+#include "server/platform.h"
 #include "server/request_fields.h"
 #include "server/request_lifecycle.h"
 #include "server/request_volumes.h"
@@ -80,7 +82,7 @@ static int read_source(struct reading *r, struct failure *f)
 	    request_string(r->body, "snapshotId", &snapshot, f) < 0 ||
 	    request_string(r->body, "templateId", &template_id, f) < 0)
 		return -1;
-	if (image && request_image(image, &uri, f) < 0)
+	if (image && request_image(image, &uri, &r->spec->auth, f) < 0)
 		return -1;
 	if (!blank(template_id))
 		return failure_set(f, 501, "FSB::API_NOT_SUPPORTED",
@@ -95,10 +97,15 @@ static int read_source(struct reading *r, struct failure *f)
 	}
 	uri = view_trim(uri);
 	r->spec->image_uri = mem_strndup(uri.p, uri.len);
+	if (strcmp(images_alias(r->config, r->spec->image_uri), IMAGES_HOST) == 0) {
+		r->spec->root.image = mem_strdup(IMAGES_HOST);
+		r->spec->root.host_base = true;
+	}
 	return 0;
 }
 
-/* The Java pool sends a whole command line as one string. */
+/* The Java pool sends a whole command line as one string.  Without one, it is the image's; the host
+ * image has none. */
 static int read_entrypoint(struct reading *r, struct failure *f)
 {
 	static const char *const idle[] = {"tail", "-f", "/dev/null"}; /* of a snapshot */
@@ -112,6 +119,8 @@ static int read_entrypoint(struct reading *r, struct failure *f)
 			strv_add(words, idle[i]);
 		return 0;
 	}
+	if (!array && !r->spec->root.image)
+		return 0;
 	if (!array || json_len(array) == 0)
 		return failure_set(
 			f, 422, REQUEST_CODE,
@@ -150,15 +159,6 @@ static int read_metadata(struct reading *r, struct failure *f)
 	return 0;
 }
 
-static const char *host_arch(void)
-{
-#if defined(__aarch64__)
-	return "arm64";
-#else
-	return "amd64";
-#endif
-}
-
 static int read_platform(struct reading *r, struct failure *f)
 {
 	const struct json *platform = NULL;
@@ -178,11 +178,11 @@ static int read_platform(struct reading *r, struct failure *f)
 	if (!view_iis(os, "linux"))
 		return failure_set(f, 400, REQUEST_CODE,
 				   "platform.os: sandboxes here run linux only");
-	if (!view_iis(arch, host_arch()))
+	if (!view_iis(arch, platform_arch()))
 		return failure_set(f, 400, REQUEST_CODE, "platform.arch: this host is %s",
-				   host_arch());
+				   platform_arch());
 	r->spec->os = mem_strdup("linux");
-	r->spec->arch = mem_strdup(host_arch());
+	r->spec->arch = mem_strdup(platform_arch());
 	return 0;
 }
 
@@ -308,22 +308,19 @@ static int read_volumes(struct reading *r, struct failure *f)
 	return request_volumes(r->body, &r->config->allowed_host_paths, &r->spec->volumes, f);
 }
 
+/* What is not the host image has one full name; whether it is here is asked later. */
 static int resolve_image(struct reading *r, struct failure *f)
 {
-	const char *image;
+	char key[IMAGE_REF_TEXT_MAX + 1];
+	struct err e = ERR_NONE;
+	struct image_ref ref;
 
-	if (r->spec->snapshot_id)
+	if (r->spec->root.image || !r->spec->image_uri)
 		return 0;
-	image = images_resolve(r->config, r->spec->image_uri);
-
-	if (!image)
-		return failure_set(
-			f, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
-			"image '%.120s' is not here, and this server cannot pull images; use "
-			"'host' or an alias from [native.aliases]",
-			r->spec->image_uri);
-	r->spec->root.image = mem_strdup(image);
-	r->spec->root.host_base = true;
+	if (image_ref_parse(view_of(images_alias(r->config, r->spec->image_uri)), &ref, &e) < 0)
+		return failure_set(f, 400, REQUEST_CODE, "image.uri: %s", e.msg);
+	images_key(&ref, key, sizeof(key));
+	r->spec->reference = mem_strdup(key);
 	return 0;
 }
 
@@ -338,7 +335,7 @@ int request_create(struct view body, const struct config *config, struct sandbox
 	static int (*const steps[])(struct reading * r, struct failure * f) = {
 		read_extensions, read_source,	     read_entrypoint, read_metadata,
 		read_platform,	 read_timeout,	     read_resources,  read_env,
-		read_lifecycle,	 refuse_unsupported, read_volumes, resolve_image,
+		read_lifecycle,	 refuse_unsupported, read_volumes,    resolve_image,
 	};
 	osb_cleanup(json_freep) struct json *v = NULL;
 	struct sandbox_spec spec = {0};

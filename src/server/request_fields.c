@@ -5,12 +5,16 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/strv.h"
 #include "codec/json.h"
+#include "codec/json_writer.h"
 #include "codec/label.h"
 #include "server/failure.h"
 #include "server/sandbox.h"
+
+#define AUTH_MAX 65536
 
 static int bad_field(const struct err *e, struct failure *f)
 {
@@ -109,22 +113,46 @@ int request_words(const struct json *array, const char *field, size_t max, struc
 	return 0;
 }
 
-int request_image(const struct json *image, struct view *ret_uri, struct failure *f)
+int request_auth(const struct json *v, char **ret_auth, struct failure *f)
 {
-	struct view username = VIEW_NONE, password = VIEW_NONE, uri = VIEW_NONE;
+	osb_cleanup(buf_done) struct buf out = BUF_INIT(AUTH_MAX);
+	struct view username = VIEW_NONE, password = VIEW_NONE;
 	const struct json *auth = NULL;
+	struct json_writer w;
 
-	if (request_string(image, "uri", &uri, f) < 0 ||
-	    request_object(image, "auth", &auth, f) < 0)
+	*ret_auth = NULL;
+	if (request_object(v, "auth", &auth, f) < 0)
+		return -1;
+	if (!auth)
+		return 0;
+	if (request_string(auth, "username", &username, f) < 0 ||
+	    request_string(auth, "password", &password, f) < 0)
+		return -1;
+	if (!username.p || !password.p)
+		return failure_set(f, 422, REQUEST_CODE,
+				   "image.auth: username and password must both be given");
+	json_writer_init(&w, &out);
+	json_write_object(&w);
+	json_put_string(&w, "username", username);
+	json_put_string(&w, "password", password);
+	json_write_object_end(&w);
+	if (json_writer_end(&w) < 0)
+		return failure_set(f, 422, REQUEST_CODE, "image.auth is too long");
+	*ret_auth = buf_take_str(&out);
+	return 0;
+}
+
+int request_image(const struct json *image, struct view *ret_uri, char **ret_auth,
+		  struct failure *f)
+{
+	struct view uri = VIEW_NONE;
+
+	if (request_string(image, "uri", &uri, f) < 0)
 		return -1;
 	if (!uri.p)
 		return failure_set(f, 422, REQUEST_CODE, "image.uri must be given");
-	if (auth && (request_string(auth, "username", &username, f) < 0 ||
-		     request_string(auth, "password", &password, f) < 0))
+	if (request_auth(image, ret_auth, f) < 0)
 		return -1;
-	if (auth && (!username.p || !password.p))
-		return failure_set(f, 422, REQUEST_CODE,
-				   "image.auth: username and password must both be given");
 	*ret_uri = uri;
 	return 0;
 }

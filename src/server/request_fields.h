@@ -38,8 +38,11 @@ osb_must_check int request_pairs_with_nulls(const struct json *v, const char *ke
 osb_must_check int request_words(const struct json *array, const char *field, size_t max,
 				 struct strv *ret, struct failure *f);
 
-/* image{uri, auth?{username, password}} */
-osb_must_check int request_image(const struct json *image, struct view *ret_uri, struct failure *f);
+/* image{uri, auth?{username, password}}.  *ret_auth is JSON for the registry client, the caller's;
+ * NULL if there is none. */
+osb_must_check int request_image(const struct json *image, struct view *ret_uri, char **ret_auth,
+				 struct failure *f);
+osb_must_check int request_auth(const struct json *v, char **ret_auth, struct failure *f);
 
 /* One metadata key and value, by the rules of labels. */
 osb_must_check int request_label(struct view key, struct view value, const char *code,

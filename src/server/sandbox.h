@@ -17,6 +17,7 @@
 struct err;
 struct json;
 struct json_writer;
+struct pending;
 struct store_sandbox;
 
 enum sandbox_state {
@@ -128,13 +129,16 @@ struct sandbox {
 	struct runtime_handle handle;
 	char token[36];
 	struct sandbox_spec spec;
-	char *spec_text;     /* as stored; dropped when metadata changes */
-	int64_t renewed_us;  /* by access */
-	bool busy;	     /* an operation is under way */
-	bool captured;	     /* that is, it is frozen for a snapshot, or about to be */
-	struct list waiting; /* for the end of that: operations */
-	bool adopted;	     /* known to the warden that is connected */
-	bool unmatched;	     /* loaded, and the runtime was not told yet to be as recorded */
+	char *spec_text;	 /* as stored; dropped when metadata changes */
+	int64_t renewed_us;	 /* by access */
+	bool busy;		 /* an operation is under way */
+	bool hidden;		 /* it is being made, and nobody was told of it yet */
+	bool counted;		 /* as a user of its image and layers */
+	struct pending *pending; /* it waits for its image; or NULL */
+	bool captured;		 /* that is, it is frozen for a snapshot, or about to be */
+	struct list waiting;	 /* for the end of that: operations */
+	bool adopted;		 /* known to the warden that is connected */
+	bool unmatched;		 /* loaded, and the runtime was not told yet to be as recorded */
 };
 
 struct sandbox *sandbox_new(void);

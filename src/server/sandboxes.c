@@ -1,5 +1,5 @@
 /*
- * server/sandboxes.c - creating, ending, pausing and renewing sandboxes.
+ * server/sandboxes.c - finding, ending, pausing and renewing sandboxes.
  *
  * An operation changes the runtime first, then the record, then answers: what was answered is on
  * disk, and what was killed half-way is found again at the next start by comparing the two.
@@ -7,22 +7,18 @@
 #include "server/sandboxes.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/rand.h"
-#include "codec/base64.h"
 #include "server/config.h"
 #include "server/expiry.h"
+#include "server/images.h"
 #include "server/sandboxes_int.h"
 #include "server/volumes.h"
 #include "store/store.h"
-
-#define TOKEN_BYTES 24
 
 int64_t sandboxes_now_us(void)
 {
@@ -99,8 +95,8 @@ struct sandbox *sandboxes_find(struct sandboxes *s, struct view id)
 {
 	struct sandbox *b = map_get(s->by_id, id);
 
-	/* One that is being made is nobody's business yet. */
-	return b && b->state != SANDBOX_PENDING ? b : NULL;
+	/* One that nobody was told of is nobody's business yet. */
+	return b && !b->hidden ? b : NULL;
 }
 
 size_t sandboxes_count(const struct sandboxes *s)
@@ -115,7 +111,7 @@ struct sandbox *sandboxes_next(struct sandboxes *s, struct sandbox *after)
 	for (; it != &s->all; it = it->next) {
 		struct sandbox *b = list_entry(it, struct sandbox, link);
 
-		if (b->state != SANDBOX_PENDING)
+		if (!b->hidden)
 			return b;
 	}
 	return NULL;
@@ -123,6 +119,9 @@ struct sandbox *sandboxes_next(struct sandboxes *s, struct sandbox *after)
 
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b)
 {
+	pending_cancel(b);
+	if (b->counted)
+		images_leave(s->images, &b->spec.root);
 	expiry_remove(s->expiry, b);
 	volumes_release(s->volumes, &b->spec.volumes,
 			b->handle.pid > 0 ? VOLUMES_ENDED : VOLUMES_NEVER_BEGAN);
@@ -137,15 +136,8 @@ struct runtime *sandboxes_runtime(struct sandboxes *s)
 
 /* ---- operations ---- */
 
-/* An operation that waits for the runtime. */
-struct operation {
-	struct sandboxes *service;
-	struct sandbox *sandbox;
-	sandboxes_fn *fn;
-	void *arg;
-};
-
-static struct operation *begin(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
+struct operation *sandboxes_begin(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn,
+				  void *arg)
 {
 	struct operation *op = mem_new(struct operation);
 
@@ -157,7 +149,7 @@ static struct operation *begin(struct sandboxes *s, struct sandbox *b, sandboxes
 	return op;
 }
 
-static void end(struct operation *op, struct sandbox *b, const struct failure *f)
+void sandboxes_end(struct operation *op, struct sandbox *b, const struct failure *f)
 {
 	if (b)
 		b->busy = false;
@@ -171,7 +163,7 @@ static void end_failed(struct operation *op, struct sandbox *b, int status, cons
 	struct failure f = FAILURE_NONE;
 
 	failure_set(&f, status, code, "%s", e->msg);
-	end(op, b, &f);
+	sandboxes_end(op, b, &f);
 }
 
 static bool refuse_if_busy(struct sandbox *b, sandboxes_fn *fn, void *arg)
@@ -185,150 +177,6 @@ static bool refuse_if_busy(struct sandbox *b, sandboxes_fn *fn, void *arg)
 	f.retry_after_s = 1;
 	fn(arg, b, &f);
 	return true;
-}
-
-/* ---- create ---- */
-
-static void created(void *arg, const struct runtime_handle *handle, const struct err *e)
-{
-	struct operation *op = arg;
-	struct sandboxes *s = op->service;
-	struct sandbox *b = op->sandbox;
-	struct failure f = FAILURE_NONE;
-	struct err not_saved = ERR_NONE;
-
-	s->creating--;
-	if (e) {
-		failure_set(&f, e->code == -EAGAIN ? 503 : 500, "DOCKER::SANDBOX_START_FAILED",
-			    "the sandbox could not be started: %s", e->msg);
-		if (e->code == -EAGAIN)
-			f.retry_after_s = 1;
-		sandboxes_drop(s, b);
-		end(op, NULL, &f);
-		return;
-	}
-	b->handle = *handle;
-	b->adopted = true;
-	sandboxes_become(b, SANDBOX_RUNNING, SANDBOX_REASON_RUNNING, NULL);
-	b->changed_us = b->created_us;
-	if (sandboxes_record(s, b, "Normal", "Created", "the sandbox was created", &not_saved) <
-	    0) {
-		/* What is not on disk did not happen. */
-		failure_set(&f, 500, "DOCKER::SANDBOX_START_FAILED", "%s", not_saved.msg);
-		sandboxes_kill_unseen(s, b->id);
-		sandboxes_drop(s, b);
-		end(op, NULL, &f);
-		return;
-	}
-	expiry_update(s->expiry, b);
-	end(op, b, NULL);
-}
-
-static int check_room(struct sandboxes *s, struct failure *f)
-{
-	if (map_len(s->by_id) >= (size_t)s->config->max_sandboxes) {
-		failure_set(f, 429, "SANDBOX::LIMIT_REACHED",
-			    "there are %zu sandboxes, as many as native.max_sandboxes allows",
-			    map_len(s->by_id));
-		f->retry_after_s = 5;
-		return -1;
-	}
-	if (s->creating >= (size_t)s->config->max_concurrent_creates) {
-		failure_set(f, 503, "SANDBOX::TOO_MANY_CREATES",
-			    "%zu sandboxes are being created, as many as "
-			    "native.max_concurrent_creates allows",
-			    s->creating);
-		f->retry_after_s = 1;
-		return -1;
-	}
-	return 0;
-}
-
-static struct sandbox *make_record(struct sandboxes *s, struct sandbox_spec *spec,
-				   int64_t timeout_s)
-{
-	unsigned char secret[TOKEN_BYTES];
-	struct sandbox *b = sandbox_new();
-
-	rand_uuid(b->id);
-	rand_bytes(secret, sizeof(secret));
-	base64_format(secret, sizeof(secret), b->token);
-	/* The alphabet for URLs and headers. */
-	for (char *c = b->token; *c; c++)
-		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
-	b->spec = *spec;
-	*spec = (struct sandbox_spec){0};
-	b->created_us = b->changed_us = sandboxes_now_us();
-	b->expires_us = timeout_s > 0 ? b->created_us + timeout_s * 1000000 : 0;
-	list_push_front(&s->all, &b->link);
-	map_put(s->by_id, view_of(b->id), b);
-	return b;
-}
-
-static void launch(struct sandboxes *s, struct sandbox *b, struct operation *op)
-{
-	osb_cleanup(mem_freep) struct runtime_volume *volumes =
-		volumes_list_runtime(&b->spec.volumes);
-	osb_cleanup(mem_freep) char *start_file = NULL;
-	struct err e = ERR_NONE;
-	char hostname[16];
-	struct runtime_spec spec = {
-		.id = b->id,
-		.host_base = b->spec.root.host_base,
-		.layers = b->spec.root.layers,
-		.layers_n = b->spec.root.layers_n,
-		.volumes = volumes,
-		.volumes_n = b->spec.volumes.n,
-		.hostname = hostname,
-		.limits = b->spec.runtime_limits,
-		.network = s->config->network && (s->runtime->capabilities & SANDBOXES_CAN_NAT),
-	};
-
-	snprintf(hostname, sizeof(hostname), "%.12s", b->id);
-	if (sandbox_start_file(&b->spec, s->config->exec_token ? b->token : NULL, &start_file, &e) <
-	    0) {
-		created(op, NULL, &e);
-		return;
-	}
-	spec.start_file = view_of(start_file);
-	s->runtime->ops->create(s->runtime, &spec, created, op);
-}
-
-static void volumes_ready(void *arg, const struct failure *f)
-{
-	struct operation *op = arg;
-	struct sandboxes *s = op->service;
-	struct sandbox *b = op->sandbox;
-
-	if (!f) {
-		launch(s, b, op);
-		return;
-	}
-	s->creating--;
-	volumes_list_done(&b->spec.volumes); /* none of them is held */
-	sandboxes_drop(s, b);
-	end(op, NULL, f);
-}
-
-static void start(struct sandboxes *s, struct sandbox *b, struct operation *op)
-{
-	s->creating++;
-	volumes_prepare(s->volumes, &b->spec.volumes, b->id, volumes_ready, op);
-}
-
-void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t timeout_s,
-		      sandboxes_fn *fn, void *arg)
-{
-	struct failure f = FAILURE_NONE;
-	struct sandbox *b;
-
-	if (check_room(s, &f) < 0) {
-		sandbox_spec_done(spec);
-		fn(arg, NULL, &f);
-		return;
-	}
-	b = make_record(s, spec, timeout_s);
-	start(s, b, begin(s, b, fn, arg));
 }
 
 /* ---- delete ---- */
@@ -353,15 +201,16 @@ static void killed(void *arg, const struct err *e)
 		return;
 	}
 	sandboxes_drop(s, b);
-	end(op, NULL, NULL);
+	sandboxes_end(op, NULL, NULL);
 }
 
 void sandboxes_delete(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
 {
 	if (sandboxes_put_off(b, sandboxes_delete, fn, arg) || refuse_if_busy(b, fn, arg))
 		return;
+	pending_cancel(b);
 	b->state = SANDBOX_STOPPING;
-	s->runtime->ops->kill(s->runtime, b->id, killed, begin(s, b, fn, arg));
+	s->runtime->ops->kill(s->runtime, b->id, killed, sandboxes_begin(s, b, fn, arg));
 }
 
 /* ---- pause and resume ---- */
@@ -385,7 +234,7 @@ static void paused(void *arg, const struct err *e)
 			     &not_saved) < 0)
 		end_failed(op, b, 500, "DOCKER::SANDBOX_PAUSE_FAILED", &not_saved);
 	else
-		end(op, b, NULL);
+		sandboxes_end(op, b, NULL);
 }
 
 void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
@@ -401,7 +250,7 @@ void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, v
 		return;
 	}
 	b->state = SANDBOX_PAUSING;
-	s->runtime->ops->pause(s->runtime, b->id, paused, begin(s, b, fn, arg));
+	s->runtime->ops->pause(s->runtime, b->id, paused, sandboxes_begin(s, b, fn, arg));
 }
 
 static void resumed(void *arg, const struct err *e)
@@ -422,7 +271,7 @@ static void resumed(void *arg, const struct err *e)
 			     &not_saved) < 0)
 		end_failed(op, b, 500, "DOCKER::SANDBOX_RESUME_FAILED", &not_saved);
 	else
-		end(op, b, NULL);
+		sandboxes_end(op, b, NULL);
 }
 
 void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
@@ -438,7 +287,7 @@ void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, 
 		return;
 	}
 	b->state = SANDBOX_RESUMING;
-	s->runtime->ops->resume(s->runtime, b->id, resumed, begin(s, b, fn, arg));
+	s->runtime->ops->resume(s->runtime, b->id, resumed, sandboxes_begin(s, b, fn, arg));
 }
 
 /* ---- changes that need no runtime ---- */

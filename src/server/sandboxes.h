@@ -19,6 +19,8 @@
 struct config;
 struct err;
 struct loop;
+struct images;
+struct pulls;
 struct runtime;
 struct sandboxes;
 struct store;
@@ -28,7 +30,8 @@ struct volumes;
 /* Loads what the store knows.  `runtime` may be set later (its events come to sandboxes_runtime_*).
  */
 osb_must_check int sandboxes_new(struct loop *l, const struct config *config, struct store *store,
-				 struct sandboxes **ret, struct err *e);
+				 struct images *images, struct pulls *pulls, struct sandboxes **ret,
+				 struct err *e);
 void sandboxes_set_runtime(struct sandboxes *s, struct runtime *r); /* borrowed */
 /* Borrowed; holds what the sandboxes that were loaded mount. */
 void sandboxes_set_volumes(struct sandboxes *s, struct volumes *v);
@@ -46,7 +49,8 @@ struct sandbox *sandboxes_next(struct sandboxes *s, struct sandbox *after);
 /* `f` is NULL on success; `b` is borrowed and valid during the call. */
 typedef void sandboxes_fn(void *arg, struct sandbox *b, const struct failure *f);
 
-/* Takes the spec (also on failure).  Answers when the sandbox runs. */
+/* Takes the spec (also on failure).  Answers when the sandbox runs, or, if its image takes long,
+ * that it is pending. */
 void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t timeout_s,
 		      sandboxes_fn *fn, void *arg);
 

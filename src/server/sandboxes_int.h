@@ -10,6 +10,8 @@
 #define SANDBOXES_CAN_NAT 1u /* capability bit of the native runtime: WARDEN_CAN_NAT */
 
 struct expiry;
+struct images;
+struct pulls;
 struct volumes;
 
 struct sandboxes {
@@ -17,13 +19,41 @@ struct sandboxes {
 	const struct config *config;
 	struct store *store;
 	struct runtime *runtime;
+	struct images *images;
+	struct pulls *pulls;
 	struct volumes *volumes;
 	struct expiry *expiry;
 	struct map *by_id;
 	struct list all; /* newest first */
 	size_t creating;
 	size_t adopting; /* answers still to come */
+	bool resumed;	 /* what was pending when an earlier server ended */
 };
+
+/* An operation that waits for the runtime, or for an image. */
+struct operation {
+	struct sandboxes *service;
+	struct sandbox *sandbox;
+	sandboxes_fn *fn;
+	void *arg;
+};
+
+/* Marks the sandbox busy; the end unmarks it, calls back and frees the operation. */
+struct operation *sandboxes_begin(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn,
+				  void *arg);
+void sandboxes_end(struct operation *op, struct sandbox *b, const struct failure *f);
+
+/* Volumes, then the runtime.  The root is known. */
+void sandboxes_start(struct operation *op);
+
+/* A create that has failed: one that nobody was told of leaves nothing, another becomes Failed. */
+void sandboxes_not_created(struct operation *op, const char *reason, const struct failure *f);
+
+/* Waits for the image of a sandbox and goes on with it; `op` is NULL when its client was answered
+ * long ago. */
+void pending_wait(struct sandboxes *s, struct sandbox *b, struct operation *op);
+void pending_cancel(struct sandbox *b);	  /* nobody waits any more; harmless if nobody does */
+void pending_resume(struct sandboxes *s); /* those that an earlier server has left */
 
 int64_t sandboxes_now_us(void);
 

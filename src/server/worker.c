@@ -22,8 +22,10 @@
 #include "runtime/runtime.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
+#include "server/pulls.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
 #include "server/server_filter.h"
@@ -203,7 +205,13 @@ static int open_service(struct worker *w, struct err *e)
 	if (r == 0)
 		r = volumes_new(app->store, app->jobs, &app->volumes, e);
 	if (r == 0)
-		r = sandboxes_new(app->loop, app->config, app->store, &app->sandboxes, e);
+		r = images_new(app->loop, app->store, app->layers, &app->images, e);
+	if (r == 0)
+		r = pulls_new(app->loop, app->config, app->store, app->jobs, app->images,
+			      &app->pulls, e);
+	if (r == 0)
+		r = sandboxes_new(app->loop, app->config, app->store, app->images, app->pulls,
+				  &app->sandboxes, e);
 	if (r == 0) {
 		sandboxes_set_volumes(app->sandboxes, app->volumes);
 		r = open_snapshots(app, e);
@@ -273,9 +281,11 @@ static void finish(struct worker *w)
 	http_proxies_free(app->proxies);
 	if (app->runtime)
 		app->runtime->ops->free(app->runtime);
+	pulls_free(app->pulls);
 	snapshots_free(app->snapshots);
 	sandboxes_free(app->sandboxes);
 	volumes_free(app->volumes);
+	images_free(app->images);
 	layers_free(app->layers);
 	jobs_free(app->jobs);
 	store_close(app->store);

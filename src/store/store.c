@@ -191,3 +191,9 @@ int store_end(struct store *s, struct err *e)
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
 }
+
+int store_undo(struct store *s)
+{
+	(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	return 0;
+}

@@ -60,3 +60,4 @@ osb_must_check int store_each_event(struct store *s, const char *id,
 /* Groups changes into one commit: everything between begin and end is durable at end. */
 osb_must_check int store_begin(struct store *s, struct err *e);
 osb_must_check int store_end(struct store *s, struct err *e);
+int store_undo(struct store *s); /* instead of end: as if nothing had been asked; returns 0 */

@@ -21,7 +21,8 @@ from execd_process import RunResult  # noqa: E402
 from http_raw import RawConn, WsConn, format_request  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("OPENSANDBOX_BIN") or ROOT / "build")
-PROGRAMS = {"opensandbox-server": "server", "opensandbox-warden": "warden", "execd": "execd"}
+PROGRAMS = {"opensandbox-server": "server", "opensandbox-warden": "warden", "execd": "execd",
+            "opensandbox-image": "imager"}
 DEADLINE = 60
 EXECD = 44772
 TOKEN_HEADER = "X-EXECD-ACCESS-TOKEN"
@@ -134,7 +135,8 @@ class Server:
         with open(self.log_path, "ab") as log:
             return subprocess.Popen(
                 [program("opensandbox-server"), "--config", self.config,
-                 "--warden", program("opensandbox-warden"), "--execd", program("execd")],
+                 "--warden", program("opensandbox-warden"), "--execd", program("execd"),
+                 "--image", program("opensandbox-image")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={"PATH": os.environ.get("PATH", ""), "HOME": "/root", **self.env,
                      **{k: v for k, v in os.environ.items() if "SAN_OPTIONS" in k}})

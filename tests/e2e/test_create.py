@@ -29,7 +29,7 @@ WRONG = [
     ({"image": {"uri": None}}, 422, PARAMETER, "uri"),
     ({"image": {"uri": 5}}, 422, PARAMETER, "uri"),
     ({"image": {"uri": "  "}}, 422, PARAMETER, "image.uri"),
-    ({"image": {"uri": "alpine:3.19"}}, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "alpine:3.19"),
+    ({"image": {"uri": "Alpine:3.19"}}, 400, "SANDBOX::INVALID_PARAMETER", "image.uri"),
     ({"image": {"uri": "host", "auth": {"username": "u"}}}, 422, PARAMETER, "password"),
     ({"image": {"uri": "host", "auth": {"username": 1, "password": "p"}}}, 422, PARAMETER,
      "username"),
@@ -228,7 +228,7 @@ def test_the_code_interpreter_alias(server):
 
 
 def test_aliases_are_the_operators(make_server):
-    s = make_server(more='[native.aliases]\n"mine:*" = "host"\n')
+    s = make_server(more='[native.aliases]\n"mine:*" = "host"\n[images]\npull_policy = "Never"\n')
     s.delete(s.create(image={"uri": "mine:1"})["id"])
     s.fails("POST", "/v1/sandboxes", 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
             s.create_request(image={"uri": "opensandbox/code-interpreter:v1"}))

@@ -150,7 +150,7 @@ def test_a_port_in_use_is_named(server, tmp_path):
     config.write_text(f'[server]\nhost = "127.0.0.1"\nport = {server.port}\napi_key = "k"\n'
                       f'[native]\nstate_dir = "{tmp_path}/state"\n')
     r = command("--config", config, "--warden", program("opensandbox-warden"), "--execd",
-                program("execd"))
+                program("execd"), "--image", program("opensandbox-image"))
     assert r.returncode == 1 and f"port {server.port}" in r.stderr
 
 

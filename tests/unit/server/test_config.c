@@ -83,15 +83,19 @@ static void a_file_goes_over_the_defaults(void **state)
 	struct said said;
 
 	(void)state;
-	assert_int_equal(load("[server]\nhost = \"localhost\"\nport = 1\napi_key = \"\"\n"
-			      "eip = \"example.org/x\"\nmax_sandbox_timeout_seconds = 60\n"
-			      "[runtime]\ntype = \"Native\"\n"
-			      "[native]\nstate_dir = \"/s\"\nnetwork = false\nuser = \"7:8\"\n"
-			      "[native.aliases]\n\"python:*\" = \"host\"\n\"debian\" = \"host\"\n"
-			      "[storage]\nallowed_host_paths = [\"/a\", \"/b\"]\n"
-			      "[renew_intent]\nenabled = true\n",
-			      &said, &c, &e),
-			 0);
+	assert_int_equal(
+		load("[server]\nhost = \"localhost\"\nport = 1\napi_key = \"\"\n"
+		     "eip = \"example.org/x\"\nmax_sandbox_timeout_seconds = 60\n"
+		     "[runtime]\ntype = \"Native\"\n"
+		     "[native]\nstate_dir = \"/s\"\nnetwork = false\nuser = \"7:8\"\n"
+		     "[native.aliases]\n\"python:*\" = \"host\"\n\"debian\" = \"debian:12\"\n"
+		     "[images]\nmax_size = \"2Gi\"\ninsecure_registries = [\"r:5000\"]\n"
+		     "[images.mirrors]\n\"docker.io\" = [\"http://a\", \"https://b/c\"]\n"
+		     "\"ghcr.io\" = \"https://d\"\n"
+		     "[storage]\nallowed_host_paths = [\"/a\", \"/b\"]\n"
+		     "[renew_intent]\nenabled = true\n",
+		     &said, &c, &e),
+		0);
 	assert_int_equal(said.n, 0);
 	assert_string_equal(c.host, "127.0.0.1");
 	assert_int_equal(c.port, 1);
@@ -104,6 +108,13 @@ static void a_file_goes_over_the_defaults(void **state)
 	assert_int_equal(c.allowed_host_paths.len, 2);
 	assert_int_equal(c.aliases_n, 2);
 	assert_string_equal(c.aliases[1].pattern, "debian");
+	assert_string_equal(c.aliases[1].image, "debian:12");
+	assert_int_equal(c.images_max_bytes, INT64_C(2) << 30);
+	assert_int_equal(c.images_max_image_bytes, INT64_C(64) << 30);
+	assert_string_equal(c.insecure_registries.v[0], "r:5000");
+	assert_int_equal(c.mirrors_n, 2);
+	assert_string_equal(c.mirrors[0].urls.v[1], "https://b/c");
+	assert_string_equal(c.mirrors[1].registry, "ghcr.io");
 	config_done(&c);
 }
 
@@ -166,8 +177,15 @@ static void a_wrong_file_is_refused_with_file_and_reason(void **state)
 		{"[native]\nsubnet = \"10.0.0.1/24\"\n", "native.subnet must be"},
 		{"[native]\nsubnet = \"10.0.0.0/30\"\n", "native.subnet must be"},
 		{"[native]\naliases = 1\n", ": line 2: "},
-		{"[native.aliases]\n\"a\" = \"ubuntu\"\n", "line 2: an alias is"},
+		{"[native.aliases]\n\"a\" = \"No Image\"\n", "line 2: an alias is"},
 		{"[native.aliases]\n\"a\" = 1\n", "line 2: an alias is"},
+		{"[images]\nmax_size = \"much\"\n", "line 2: images.max_size: 'much'"},
+		{"[images]\nmax_size = 1\n", ": line 2: "},
+		{"[images]\npull_policy = \"Maybe\"\n", "line 2: images.pull_policy cannot"},
+		{"[images]\ndocker_config = \"/nonexistent/x\"\n", "images.docker_config: /none"},
+		{"[images.mirrors]\n\"docker.io\" = \"mirror.local\"\n", "line 2: a mirror is"},
+		{"[images.mirrors]\n\"docker.io\" = []\n", "line 2: a mirror is"},
+		{"[images.mirrors]\n\"docker.io\" = [1]\n", "line 2: a mirror is"},
 		{"[storage]\nallowed_host_paths = [1]\n", "line 2: storage.allowed_host_paths"},
 		{"[storage]\nallowed_host_paths = \"/a\"\n", ": line 2: "},
 	};

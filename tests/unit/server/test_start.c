@@ -187,7 +187,11 @@ static void init_config_keeps_an_existing_file(void **state)
 
 static void remove_state(const char *dir)
 {
-	static const char *const parts[] = {"lock", "lock.processes", "boxes", "db", ""};
+	static const char *const parts[] = {
+		"lock",	      "lock.processes", "boxes",	  "db",	    "images/layers",
+		"images/tmp", "images/blobs",	"images/uploads", "images", "volumes",
+		"",
+	};
 	char path[96];
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
