@@ -3,14 +3,17 @@
  */
 #include "server/volume.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/view.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
 #include "runtime/runtime.h"
+#include "server/failure.h"
 
 static const char *const kind_name[VOLUME_KINDS_] = {
 	[VOLUME_HOST] = "host",
@@ -143,29 +146,61 @@ void volumes_list_parse(const struct json *array, struct volumes_list *ret)
 
 /* ---- for the runtime ---- */
 
-/* "/a" sorts before "/a/b": whatever lies inside another is mounted after it. */
-static int by_mount_path(const void *a, const void *b)
-{
-	return strcmp(((const struct runtime_volume *)a)->mount_path,
-		      ((const struct runtime_volume *)b)->mount_path);
-}
-
 struct runtime_volume *volumes_list_runtime(const struct volumes_list *l)
 {
+	static const int kinds[VOLUME_KINDS_] = {
+		[VOLUME_HOST] = RUNTIME_VOLUME_HOST,
+		[VOLUME_NAMED] = RUNTIME_VOLUME_NAMED,
+		[VOLUME_OSSFS] = RUNTIME_VOLUME_MOUNTED,
+	};
 	struct runtime_volume *out = mem_new_array(struct runtime_volume, MAX(l->n, (size_t)1));
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct volume *v = &l->v[i];
 
 		out[i] = (struct runtime_volume){
-			.kind = v->kind == VOLUME_HOST ? RUNTIME_VOLUME_HOST : RUNTIME_VOLUME_NAMED,
+			.kind = kinds[v->kind],
 			.number = v->number,
 			.sub_path = v->below,
 			.mount_path = v->mount_path,
 			.read_only = v->read_only,
 		};
 	}
-	if (l->n > 1)
-		qsort(out, l->n, sizeof(*out), by_mount_path);
 	return out;
+}
+
+/* "volumes[2]: ..." names one of the list. */
+static const struct volume *named_in(const struct volumes_list *l, const char *message)
+{
+	const char *at = strstr(message, "volumes[");
+	size_t i = at ? (size_t)strtoul(at + strlen("volumes["), NULL, 10) : l->n;
+
+	return i < l->n ? &l->v[i] : NULL;
+}
+
+bool volumes_list_failure(const struct volumes_list *l, const struct err *e, struct failure *f)
+{
+	const struct volume *v = named_in(l, e->msg);
+	bool leads_out = e->code == -EXDEV || e->code == -ELOOP;
+	const char *code = "VOLUME::PVC_INSPECT_FAILED";
+	int status = 500;
+
+	if (!v)
+		return false;
+	if (strstr(e->msg, "mount point")) {
+		status = 400;
+		code = "VOLUME::INVALID_MOUNT_PATH";
+	} else if (e->code == -EOPNOTSUPP) {
+		status = 400;
+		code = "VOLUME::UNSUPPORTED_BACKEND";
+	} else if (v->kind == VOLUME_HOST) {
+		status = leads_out ? 400 : 500;
+		code = leads_out ? "VOLUME::HOST_PATH_NOT_ALLOWED"
+				 : "VOLUME::HOST_PATH_CREATE_FAILED";
+	} else if (leads_out || e->code == -ENOTDIR) {
+		status = 400;
+		code = "VOLUME::INVALID_SUB_PATH";
+	}
+	failure_set(f, status, code, "volume '%s': %s", v->name, strstr(e->msg, "volumes["));
+	return true;
 }

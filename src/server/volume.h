@@ -13,6 +13,8 @@
 #include "base/macro.h"
 #include "base/strv.h"
 
+struct err;
+struct failure;
 struct json;
 struct json_writer;
 struct runtime_volume;
@@ -56,6 +58,8 @@ struct volume *volumes_list_add(struct volumes_list *l); /* an empty one */
 void volumes_list_format(struct json_writer *w, const char *key, const struct volumes_list *l);
 void volumes_list_parse(const struct json *array, struct volumes_list *ret);
 
-/* For the runtime, outer mounts before inner ones.  The array is the caller's, its strings are the
- * list's. */
+/* For the runtime.  The array is the caller's, its strings are the list's. */
 struct runtime_volume *volumes_list_runtime(const struct volumes_list *l);
+
+/* What the runtime said when a volume could not be mounted; false if it was not a volume. */
+bool volumes_list_failure(const struct volumes_list *l, const struct err *e, struct failure *f);

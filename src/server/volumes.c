@@ -412,8 +412,11 @@ static int hold_one(struct preparation *p, struct volume *asked)
 	struct volumes *v = p->service;
 	struct named_volume *n;
 
-	if (asked->kind != VOLUME_NAMED)
+	if (asked->kind == VOLUME_HOST)
 		return 1;
+	if (asked->kind == VOLUME_OSSFS)
+		return failure_set(&p->failure, 400, "VOLUME::UNSUPPORTED_BACKEND",
+				   "volume '%s': this server cannot mount buckets", asked->name);
 	n = volumes_find(v, view_of(asked->claim));
 	if (!n && asked->must_exist)
 		return failure_set(&p->failure, 400, "VOLUME::PVC_NOT_FOUND",

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,6 @@
 #include "base/strv.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
-#include "runtime/runtime.h"
 #include "server/failure.h"
 #include "server/request_volumes.h"
 #include "server/volume.h"
@@ -289,23 +289,46 @@ static void comes_back_from_the_store_without_secrets(void **state)
 	volumes_list_done(&back);
 }
 
-static void mounts_outer_before_inner(void **state)
+static void says_what_could_not_be_mounted(void **state)
 {
-	struct runtime_volume *r;
+	static const struct {
+		int code;
+		const char *message;
+		int status; /* 0 = no volume's fault */
+		const char *says;
+	} cases[] = {
+		{-ENOMEM, "clone: no memory", 0, ""},
+		{-EIO, "volumes[7]: beyond the list", 0, ""},
+		{-EXDEV, "volumes[0]: 'x': it leads out", 400, "VOLUME::HOST_PATH_NOT_ALLOWED"},
+		{-ELOOP, "create: volumes[0]: a link", 400, "VOLUME::HOST_PATH_NOT_ALLOWED"},
+		{-EACCES, "volumes[0]: denied", 500, "VOLUME::HOST_PATH_CREATE_FAILED"},
+		{-ENOTDIR, "volumes[0]: a file", 500, "VOLUME::HOST_PATH_CREATE_FAILED"},
+		{-EOPNOTSUPP, "volumes[0]: cannot map", 400, "VOLUME::UNSUPPORTED_BACKEND"},
+		{-ENOTDIR, "volumes[1]: no mount point", 400, "VOLUME::INVALID_MOUNT_PATH"},
+		{-EXDEV, "volumes[1]: it leads out", 400, "VOLUME::INVALID_SUB_PATH"},
+		{-ENOENT, "volumes[1]: there is none", 500, "VOLUME::PVC_INSPECT_FAILED"},
+	};
 	struct volumes_list l;
 	struct failure f;
 
 	(void)state;
-	assert_int_equal(decode("[{\"name\":\"a\",\"mountPath\":\"/m/in/er\"," PVC "},"
-				"{\"name\":\"b\",\"mountPath\":\"/m\"," PVC "},"
-				"{\"name\":\"c\",\"mountPath\":\"/m/in\"," PVC "}]",
-				&l, &f),
-			 0);
-	r = volumes_list_runtime(&l);
-	assert_string_equal(r[0].mount_path, "/m");
-	assert_string_equal(r[1].mount_path, "/m/in");
-	assert_string_equal(r[2].mount_path, "/m/in/er");
-	free(r);
+	assert_int_equal(
+		decode("[{\"name\":\"a\",\"mountPath\":\"/m\",\"host\":{\"path\":\"/data\"}},"
+		       "{\"name\":\"b\",\"mountPath\":\"/m/n\"," PVC "}]",
+		       &l, &f),
+		0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err e = ERR_NONE;
+		bool found;
+
+		err_set(&e, cases[i].code, "%s", cases[i].message);
+		f = FAILURE_NONE;
+		found = volumes_list_failure(&l, &e, &f);
+		assert_int_equal(found, cases[i].status != 0);
+		assert_int_equal(f.status, cases[i].status);
+		if (found)
+			assert_string_equal(f.code, cases[i].says);
+	}
 	volumes_list_done(&l);
 }
 
@@ -334,7 +357,7 @@ int main(void)
 		cmocka_unit_test(allows_nothing_of_the_host_by_default),
 		cmocka_unit_test(reads_a_bucket),
 		cmocka_unit_test(comes_back_from_the_store_without_secrets),
-		cmocka_unit_test(mounts_outer_before_inner),
+		cmocka_unit_test(says_what_could_not_be_mounted),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
