@@ -19,6 +19,7 @@ struct commands;
 struct entry_log;
 struct http_proxies;
 struct http_server;
+struct identity;
 struct isolated;
 struct loop;
 struct options;
@@ -36,6 +37,7 @@ struct app {
 	struct strv env; /* what started programs inherit: ours without execd's own settings */
 	const struct sock_fprog *filter; /* system calls of what is started; NULL: all */
 	struct rlimit nofile;		 /* open files that started programs may have */
+	struct identity *identity;	 /* of what is started; NULL: ours */
 	const char *home;		 /* of the daemon's user, for "~" */
 	char *bash;			 /* where bash was found; NULL: not yet */
 	char *sh;			 /* where sh was found when there was no bash */

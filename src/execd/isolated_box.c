@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "execd/app.h"
 #include "execd/find_shell.h"
+#include "execd/identity.h"
 #include "execd/isolated_init.h"
 #include "execd/isolated_spec.h"
 #include "execd/process.h"
@@ -250,7 +251,12 @@ static int launch(struct app *app, const struct isolated_spec *spec,
 		return r;
 	init.socket = ends[1];
 	isolated_spec_env(spec, &app->env, &init.env);
-	r = fork_init(&init, userns, ends[0], &ret->pid, &ret->pidfd, e);
+	/* It is root's work to put a session together, whoever runs in it. */
+	r = identity_leave(app->identity, e);
+	if (r == 0)
+		r = fork_init(&init, userns, ends[0], &ret->pid, &ret->pidfd, e);
+	if (identity_enter(app->identity, e) < 0)
+		r = e->code;
 	strv_done(&init.env);
 	fd_close(ends[1]);
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "execd/app.h"
@@ -15,10 +16,13 @@
 #include "execd/entrypoint.h"
 #include "execd/env.h"
 #include "execd/exit_record.h"
+#include "execd/file_root.h"
 #include "execd/hooks.h"
+#include "execd/identity.h"
 #include "execd/listen.h"
 #include "execd/options.h"
 #include "execd/start_file.h"
+#include "execd/users.h"
 
 #define EXIT_NOT_STARTED 125 /* by our fault or the start file's */
 #define EXIT_HOOK_FAILED 1
@@ -70,6 +74,34 @@ static void on_pre_start(void *arg, const char *failure)
 		run_entrypoint(l);
 }
 
+/* Programs, and what the file routes make, are that user's. */
+static int take_user(struct app *app, const struct start_file *f, struct err *e)
+{
+	osb_cleanup(users_freep) struct users *users = NULL;
+	int r;
+
+	if (!f->user)
+		return 0;
+	users = users_load();
+	r = identity_parse(users, f->user, &app->identity, e);
+	if (r < 0 || !app->identity)
+		return r;
+	identity_set_env(app->identity, &f->env, &app->env);
+	return identity_enter(app->identity, e);
+}
+
+static int take_cwd(const char *cwd, struct err *e)
+{
+	osb_cleanup(mem_freep) char *path = mem_printf("%s%s", *cwd == '/' ? "" : "/", cwd);
+	osb_cleanup(fd_closep) int fd = file_root_make_dirs(&file_root_real, path, e);
+
+	if (fd < 0)
+		return err_ctx(e, "working directory");
+	if (fchdir(fd) < 0)
+		return err_set(e, -errno, "chdir '%s': %m", path);
+	return 0;
+}
+
 /* The environment and the token of the start file replace those that we were started with. */
 static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 {
@@ -81,6 +113,8 @@ static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 
 		strv_env_set(&app->env, view_first(text, name_len), view_skip(text, name_len + 1));
 	}
+	if (take_user(app, f, e) < 0)
+		return e->code;
 	env_add_defaults(&app->env);
 	options_take_env(l->options, &app->env);
 	free((char *)app->home);
@@ -90,8 +124,8 @@ static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 	l->argv = f->entrypoint;
 	f->entrypoint = STRV_INIT;
 	l->options->entrypoint = l->argv.len > 0 ? strv_args(&l->argv) : NULL;
-	if (f->cwd && chdir(f->cwd) < 0)
-		return err_set(e, -errno, "chdir '%s': %m", f->cwd);
+	if (f->cwd && take_cwd(f->cwd, e) < 0)
+		return e->code;
 	return f->lifecycle ? hooks_new(app, f->lifecycle, &l->hooks, e) : 0;
 }
 

@@ -19,6 +19,7 @@
 #include "execd/app.h"
 #include "execd/entry_log.h"
 #include "execd/env.h"
+#include "execd/identity.h"
 #include "execd/launch.h"
 #include "execd/options.h"
 #include "execd/parts.h"
@@ -145,6 +146,7 @@ static void finish(struct daemon *d)
 		loop_signal_free(d->signals[i]);
 	reaper_free(d->app.reaper);
 	loop_free(d->app.loop);
+	identity_free(d->app.identity);
 	free((char *)d->app.home);
 	strv_done(&d->app.env);
 	options_done(&d->options);

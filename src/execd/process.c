@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "execd/app.h"
+#include "execd/identity.h"
 #include "execd/reaper.h"
 #include "net/loop.h"
 
@@ -155,6 +156,7 @@ int process_start(struct app *app, const struct spawn *spec, process_exit_fn *ex
 	if (app->nofile.rlim_max > 0)
 		limited.nofile = &app->nofile;
 	limited.filter = app->filter;
+	identity_apply(app->identity, &limited);
 	r = spawn(&limited, &pid, &pidfd, e);
 	return r < 0 ? r : process_adopt(app, pid, pidfd, exited, arg, ret, e);
 }

@@ -64,6 +64,7 @@ int start_file_parse(struct view text, struct start_file *ret, struct err *e)
 	    json_field_object(f.root, "env", &env, e) < 0 ||
 	    (env && env_add_object(env, &f.env, e) < 0) ||
 	    take_string(f.root, "cwd", &f.cwd, e) < 0 ||
+	    take_string(f.root, "user", &f.user, e) < 0 ||
 	    take_string(f.root, "token", &f.token, e) < 0 ||
 	    json_field_object(f.root, "lifecycle", &f.lifecycle, e) < 0)
 		return err_ctx(e, "start file");
@@ -78,6 +79,7 @@ void start_file_done(struct start_file *f)
 	strv_done(&f->entrypoint);
 	strv_done(&f->env);
 	free(f->cwd);
+	free(f->user);
 	free(f->token);
 	*f = (struct start_file){0};
 }

@@ -22,7 +22,8 @@ struct start_file {
 	struct json *root;
 	struct strv entrypoint;	      /* may be empty: nothing but the daemon */
 	struct strv env;	      /* "NAME=value" */
-	char *cwd;		      /* or NULL: as it is */
+	char *cwd;		      /* or NULL: as it is; made if it is missing */
+	char *user;		      /* of all that is started, as images name it; or NULL: ours */
 	char *token;		      /* or NULL: everybody may call */
 	const struct json *lifecycle; /* part of root, or NULL */
 };

@@ -116,7 +116,9 @@ BAD_FILES = [
     b'{"entrypoint":["true"],"env":{"A":1}}',
     b'{"entrypoint":["true"],"env":[]}',
     b'{"entrypoint":["true"],"cwd":7}',
-    b'{"entrypoint":["true"],"cwd":"/no/such/directory"}',
+    b'{"entrypoint":["true"],"cwd":"/proc/no/such/directory"}',
+    b'{"entrypoint":["true"],"user":1000}',
+    b'{"entrypoint":["true"],"user":"no:such:user"}',
     b'{"entrypoint":["true"],"token":[]}',
     b'{"entrypoint":["true"],"lifecycle":{"preStart":{}}}',
     b'{"entrypoint":["true"],"lifecycle":{"periodic":[{"schedule":"x"}]}}',
@@ -284,3 +286,30 @@ def test_the_record_is_json_with_known_keys(seed):
     assert seed.wait() == 0
     record = json.loads(seed.status_path.read_text())
     assert sorted(record) == ["exit_code", "finished_at", "started_at"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_the_images_user_runs_everything_and_owns_what_is_made(tmp_path):
+    os.chmod(tmp_path, 0o755)
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    with Seed(tmp_path) as seed:
+        seed.start("sh", "-c", "id -u; pwd; exec sleep 1000", user="65534:12345",
+                   cwd=str(inside / "made" / "work"))
+        seed.wait_log("stdout", "65534")
+        seed.wait_log("stdout", str(inside / "made" / "work"))
+        assert seed.run("id -u; id -g; id -G; echo $HOME > file; pwd") == (
+            f"65534\n12345\n12345\n{inside}/made/work", 0)
+        assert seed.run("id -u", uid=0) == ("0", 0)
+        assert seed.request("POST", "/directories", {str(inside / "a" / "b"): {"mode": 755}})[0] == 200
+        for path in (inside / "made", inside / "made" / "work" / "file", inside / "a" / "b"):
+            assert (path.stat().st_uid, path.stat().st_gid) == (65534, 12345), path
+        status, _ = seed.request("POST", "/session", {})
+        assert status == 200
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_user_that_the_image_lacks_starts_nothing(seed):
+    seed.start("sleep", "1000", user="no-such-user")
+    assert seed.wait() == 125
+    assert "no-such-user" in json.loads(seed.status_path.read_text())["error"]

@@ -15,9 +15,9 @@
 
 static void everything_is_taken_out(void **state)
 {
-	struct view text =
-		VIEW("{\"entrypoint\":[\"sh\",\"-c\",\"\"],\"env\":{\"A\":\"1\",\"B\":\"\"},"
-		     "\"cwd\":\"/w\",\"token\":\"t\",\"lifecycle\":{\"preStart\":{}}}");
+	struct view text = VIEW(
+		"{\"entrypoint\":[\"sh\",\"-c\",\"\"],\"env\":{\"A\":\"1\",\"B\":\"\"},"
+		"\"cwd\":\"/w\",\"user\":\"a:b\",\"token\":\"t\",\"lifecycle\":{\"preStart\":{}}}");
 	struct err e = ERR_NONE;
 	struct start_file f;
 
@@ -27,6 +27,7 @@ static void everything_is_taken_out(void **state)
 	assert_int_equal(f.env.len, 2);
 	assert_string_equal(f.env.v[1], "B=");
 	assert_string_equal(f.cwd, "/w");
+	assert_string_equal(f.user, "a:b");
 	assert_string_equal(f.token, "t");
 	assert_non_null(json_get(f.lifecycle, "preStart"));
 	start_file_done(&f);
