@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "imager/fetch.h"
+#include "imager/files.h"
 #include "imager/job.h"
 #include "imager/options.h"
 
@@ -24,6 +25,8 @@ static const struct mode {
 	{"fetch", "speaks with registries: pulls and pushes; no rights but those of its user",
 	 fetch_confine, fetch_run},
 	{"push", "the same", fetch_confine, fetch_run},
+	{"files", "unpacks, packs and removes layers; root over those files, no network",
+	 files_confine, files_run},
 };
 
 static void print_help(void)
@@ -32,12 +35,14 @@ static void print_help(void)
 	       "Does one job for opensandbox-server, which starts it: a request comes as a line "
 	       "of\n"
 	       "JSON over file descriptor 3, progress and the result go back the same way.\n"
-	       "Blobs are kept in the directory that is file descriptor 4.\n\n"
+	       "Blobs are kept in the directory that is file descriptor 4; for files, that is the\n"
+	       "state directory.\n\n"
 	       "modes:\n");
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
 		printf("  %-8s %s\n", modes[i].name, modes[i].help);
 	printf("\noptions:\n"
 	       "  --user UID:GID  become this user first\n"
+	       "  --state-dir DIR for files: the state directory, instead of descriptor 4\n"
 	       "  --version       print the version\n"
 	       "  --help          print this\n");
 }

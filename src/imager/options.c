@@ -9,10 +9,11 @@
 #include "base/err.h"
 #include "base/num.h"
 
-enum { OPT_USER = 1, OPT_HELP, OPT_VERSION };
+enum { OPT_USER = 1, OPT_STATE_DIR, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"user", required_argument, NULL, OPT_USER},
+	{"state-dir", required_argument, NULL, OPT_STATE_DIR},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -37,6 +38,9 @@ static int take(int c, struct options *o, struct err *e)
 	switch (c) {
 	case OPT_USER:
 		return take_user(o, e);
+	case OPT_STATE_DIR:
+		o->state_dir = optarg;
+		return 0;
 	case OPT_HELP:
 		o->help = true;
 		return 0;

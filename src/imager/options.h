@@ -11,7 +11,8 @@
 struct err;
 
 struct options {
-	const char *mode; /* NULL with `help` or `version` */
+	const char *mode;      /* NULL with `help` or `version` */
+	const char *state_dir; /* or NULL: file descriptor 4 */
 	bool help, version;
 	bool change_user;
 	uid_t uid;

@@ -125,3 +125,11 @@ int caps_keep_file_rights(struct err *e)
 {
 	return caps_keep_only(UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER, e);
 }
+
+/* The last is for trusted.* attributes alone: mounts and the like are for the caller to filter. */
+int caps_keep_layer_rights(struct err *e)
+{
+	return caps_keep_only(BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
+				      BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_SYS_ADMIN),
+			      e);
+}

@@ -36,3 +36,6 @@ osb_must_check int caps_drop_all(struct err *e);
 
 /* Only what reading and unlinking the files of others takes. */
 osb_must_check int caps_keep_file_rights(struct err *e);
+
+/* What it takes to make files of any owner and kind, whiteouts and overlayfs's marks included. */
+osb_must_check int caps_keep_layer_rights(struct err *e);
