@@ -1,0 +1,360 @@
+/*
+ * policy/net_policy.c - parses, merges and evaluates rules.  Lists are short enough to be walked.
+ */
+#include "policy/net_policy.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/json.h"
+#include "codec/json_writer.h"
+
+/* ---- targets ---- */
+
+bool net_prefix_parse(struct view text, struct net_prefix *ret)
+{
+	struct view address = view_first(text, view_find(text, '/'));
+	char copy[INET6_ADDRSTRLEN];
+	uint32_t bits;
+
+	*ret = (struct net_prefix){.v6 = view_has(address, ':')};
+	if (address.len >= sizeof(copy) || view_has(address, '\0'))
+		return false;
+	memcpy(copy, address.p, address.len);
+	copy[address.len] = '\0';
+	if (inet_pton(ret->v6 ? AF_INET6 : AF_INET, copy, ret->bytes) != 1)
+		return false;
+	bits = ret->v6 ? 128 : 32;
+	if (address.len < text.len) {
+		uint32_t max = bits;
+
+		if (!num_parse_u32(view_skip(text, address.len + 1), &bits) || bits > max)
+			return false;
+	}
+	ret->bits = bits;
+	for (unsigned i = bits; i < 128; i++)
+		ret->bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+	return true;
+}
+
+bool net_prefix_has(const struct net_prefix *p, bool v6, const uint8_t bytes[16])
+{
+	unsigned whole = p->bits / 8, rest = p->bits % 8;
+
+	if (p->v6 != v6 || memcmp(p->bytes, bytes, whole) != 0)
+		return false;
+	return rest == 0 || (p->bytes[whole] ^ bytes[whole]) >> (8 - rest) == 0;
+}
+
+static bool is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.';
+}
+
+static bool is_name(struct view v)
+{
+	for (size_t i = 0; i < v.len; i++)
+		if (!is_name_char(v.p[i]) || (v.p[i] == '.' && (i == 0 || v.p[i - 1] == '.')))
+			return false;
+	return v.len > 0 && v.len <= 253;
+}
+
+static char *lower(struct view v)
+{
+	char *text = mem_strndup(v.p, v.len);
+
+	for (char *p = text; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p + ('a' - 'A'));
+	return text;
+}
+
+/* False: it is nothing that a rule could be about. */
+static bool read_target(struct view text, struct net_rule *rule)
+{
+	struct view name = text;
+
+	text = name = view_trim(text);
+	if (text.len > NET_TARGET_MAX)
+		return false;
+	if (net_prefix_parse(text, &rule->prefix)) {
+		rule->kind = NET_ADDRESSES;
+	} else {
+		rule->kind = view_starts(text, VIEW("*.")) ? NET_BELOW : NET_HOST;
+		if (rule->kind == NET_BELOW)
+			name = view_skip(name, 2);
+		if (view_ends(name, VIEW(".")))
+			name = view_first(name, name.len - 1);
+		if (!is_name(name))
+			return false;
+		rule->name = lower(name);
+	}
+	rule->target = mem_strndup(text.p, text.len);
+	rule->key = lower(text);
+	return true;
+}
+
+/* ---- rules ---- */
+
+static void rule_done(struct net_rule *rule)
+{
+	free(rule->target);
+	free(rule->key);
+	free(rule->name);
+}
+
+void net_policy_done(struct net_policy *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		rule_done(&p->rules[i]);
+	free(p->rules);
+	*p = NET_POLICY_NONE;
+}
+
+static void push(struct net_policy *p, const struct net_rule *rule)
+{
+	/* Doubled at every power of two: the count itself says when. */
+	if ((p->n & (p->n - 1)) == 0)
+		p->rules = mem_resize(p->rules, p->n ? p->n * 2 : 1, sizeof(*p->rules));
+	p->rules[p->n++] = *rule;
+}
+
+static int read_action(struct view text, bool *ret_allow)
+{
+	text = view_trim(text);
+	if (view_iis(text, "allow"))
+		*ret_allow = true;
+	else if (view_iis(text, "deny") || text.len == 0)
+		*ret_allow = false;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int read_rule(const struct json *v, size_t i, struct net_rule *ret, struct err *e)
+{
+	struct view action = VIEW_NONE, target = VIEW_NONE;
+
+	*ret = (struct net_rule){0};
+	if (json_kind(v) != JSON_OBJECT)
+		return err_set(e, -EINVAL, "rule %zu must be an object, not %s", i,
+			       json_kind_name(json_kind(v)));
+	if (json_field_string(v, "action", &action, e) < 0 ||
+	    json_field_string(v, "target", &target, e) < 0)
+		return err_ctx(e, "rule %zu", i);
+	if (read_action(action, &ret->allow) < 0)
+		return err_set(e, -EINVAL, "rule %zu: action must be allow or deny, not '%.*s'", i,
+			       (int)MIN(action.len, (size_t)40), action.p);
+	if (view_trim(target).len == 0)
+		return err_set(e, -EINVAL, "rule %zu: target must not be empty", i);
+	if (!read_target(target, ret))
+		return err_set(e, -EINVAL,
+			       "rule %zu: '%.*s' is no host name, *.domain, address or network", i,
+			       (int)MIN(target.len, (size_t)80), target.p);
+	return 0;
+}
+
+static int read_rules(const struct json *array, size_t max, struct net_policy *ret, struct err *e)
+{
+	size_t n = json_len(array);
+
+	if (max && n > max)
+		return err_set(e, -E2BIG, "%zu rules are too many, %zu are allowed", n, max);
+	for (size_t i = 0; i < n; i++) {
+		struct net_rule rule;
+		int r = read_rule(json_at(array, i), i, &rule, e);
+
+		if (r < 0)
+			return r;
+		push(ret, &rule);
+	}
+	return 0;
+}
+
+int net_policy_from_json(const struct json *v, size_t max, struct net_policy *ret, struct err *e)
+{
+	osb_cleanup(net_policy_done) struct net_policy p = NET_POLICY_NONE;
+	const struct json *rules = NULL;
+	struct view action = VIEW_NONE;
+	int r = 0;
+
+	if (v && json_kind(v) != JSON_NULL) {
+		if (json_kind(v) != JSON_OBJECT)
+			return err_set(e, -EINVAL, "the policy must be an object, not %s",
+				       json_kind_name(json_kind(v)));
+		r = json_field_string(v, "defaultAction", &action, e);
+		if (r >= 0)
+			r = json_field_array(v, "egress", &rules, e);
+	}
+	if (r >= 0 && read_action(action, &p.default_allow) < 0)
+		r = err_set(e, -EINVAL, "defaultAction must be allow or deny, not '%.*s'",
+			    (int)MIN(action.len, (size_t)40), action.p);
+	if (r >= 0 && rules)
+		r = read_rules(rules, max, &p, e);
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = NET_POLICY_NONE;
+	return 0;
+}
+
+/* ---- changes ---- */
+
+/* Moves those rules whose target was not seen yet. */
+static void move_unseen(struct net_policy *to, struct net_policy *from, struct map *seen)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct net_rule *rule = &from->rules[i];
+
+		if (map_get(seen, view_of(rule->key)))
+			continue;
+		map_put(seen, view_of(rule->key), rule->key);
+		push(to, rule);
+		*rule = (struct net_rule){0};
+	}
+}
+
+int net_policy_merge(struct net_policy *p, const struct json *rules, size_t max, struct err *e)
+{
+	osb_cleanup(net_policy_done) struct net_policy incoming = NET_POLICY_NONE;
+	struct net_policy merged = {.default_allow = p->default_allow};
+	osb_cleanup(map_freep) struct map *seen = map_new();
+	size_t n = 0;
+	int r = read_rules(rules, max, &incoming, e);
+
+	if (r < 0)
+		return r;
+	move_unseen(&merged, &incoming, seen);
+	for (size_t i = 0; i < p->n; i++)
+		n += !map_get(seen, view_of(p->rules[i].key));
+	if (max && merged.n + n > max) {
+		net_policy_done(&merged);
+		return err_set(e, -E2BIG, "%zu rules would be too many, %zu are allowed",
+			       merged.n + n, max);
+	}
+	move_unseen(&merged, p, seen);
+	net_policy_done(p);
+	*p = merged;
+	return 0;
+}
+
+static int read_keys(const struct json *targets, struct map *keys, struct err *e)
+{
+	for (size_t i = 0; i < json_len(targets); i++) {
+		osb_cleanup(mem_freep) char *key = NULL;
+		struct view target;
+
+		if (!json_str(json_at(targets, i), &target))
+			return err_set(e, -EINVAL, "target %zu must be a string", i);
+		key = lower(view_trim(target));
+		map_put(keys, view_of(key), keys);
+	}
+	return 0;
+}
+
+int net_policy_remove(struct net_policy *p, const struct json *targets, size_t *ret_n,
+		      struct err *e)
+{
+	osb_cleanup(map_freep) struct map *keys = map_new();
+	size_t kept = 0;
+	int r = read_keys(targets, keys, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p->n; i++) {
+		if (map_get(keys, view_of(p->rules[i].key)))
+			rule_done(&p->rules[i]);
+		else
+			p->rules[kept++] = p->rules[i];
+	}
+	*ret_n = p->n - kept;
+	p->n = kept;
+	return 0;
+}
+
+void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, size_t max,
+			  size_t *ret_bad)
+{
+	struct view line;
+
+	*ret_bad = 0;
+	while (view_split(&text, '\n', &line)) {
+		struct net_rule rule = {.allow = allow};
+
+		line = view_first(line, view_find(line, '#'));
+		if (view_ends(line, VIEW("\r")))
+			line = view_first(line, line.len - 1);
+		line = view_trim(line);
+		if (line.len == 0)
+			continue;
+		if ((max && p->n >= max) || !read_target(line, &rule))
+			++*ret_bad;
+		else
+			push(p, &rule);
+	}
+}
+
+/* ---- questions ---- */
+
+static bool is_below(struct view name, struct view domain)
+{
+	return name.len > domain.len + 1 && view_ends(name, domain) &&
+	       name.p[name.len - domain.len - 1] == '.';
+}
+
+const struct net_rule *net_policy_find_name(const struct net_policy *p, const char *name)
+{
+	struct view asked = view_of(name);
+
+	if (view_ends(asked, VIEW(".")))
+		asked = view_first(asked, asked.len - 1);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct net_rule *rule = &p->rules[i];
+
+		if (rule->kind == NET_HOST && view_is(asked, rule->name))
+			return rule;
+		if (rule->kind == NET_BELOW && is_below(asked, view_of(rule->name)))
+			return rule;
+	}
+	return NULL;
+}
+
+const struct net_rule *net_policy_find_address(const struct net_policy *p, bool v6,
+					       const uint8_t bytes[16])
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->rules[i].kind == NET_ADDRESSES &&
+		    net_prefix_has(&p->rules[i].prefix, v6, bytes))
+			return &p->rules[i];
+	return NULL;
+}
+
+const char *net_policy_mode(const struct net_policy *p)
+{
+	if (p->n > 0)
+		return "enforcing";
+	return p->default_allow ? "allow_all" : "deny_all";
+}
+
+void net_policy_write(const struct net_policy *p, struct json_writer *w)
+{
+	json_write_object(w);
+	json_put_cstr(w, "defaultAction", p->default_allow ? "allow" : "deny");
+	json_write_key(w, "egress");
+	json_write_array(w);
+	for (size_t i = 0; i < p->n; i++) {
+		json_write_object(w);
+		json_put_cstr(w, "action", p->rules[i].allow ? "allow" : "deny");
+		json_put_cstr(w, "target", p->rules[i].target);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
