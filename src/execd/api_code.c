@@ -7,15 +7,18 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "codec/json_writer.h"
 #include "codec/url.h"
 #include "execd/app.h"
 #include "execd/code.h"
 #include "execd/code_context.h"
+#include "execd/code_kernel.h"
 #include "execd/code_languages.h"
 #include "execd/code_request.h"
 #include "execd/command.h"
 #include "execd/command_request.h"
+#include "execd/env.h"
 #include "execd/errors.h"
 #include "execd/paths.h"
 #include "execd/routes.h"
@@ -35,23 +38,31 @@ static enum backend backend_of(const struct code_request *q)
 	return view_is(q->language, "background-command") ? BY_BACKGROUND_COMMAND : BY_CONTEXT;
 }
 
-static int find_language(struct view name, const struct code_language **ret, struct err *e)
+static int find_language(struct app *app, struct view name, const struct code_language **ret,
+			 struct err *e)
 {
 	const struct code_language *l = code_language_find(name);
+	struct strv env = STRV_INIT;
 
+	if (!l && env_for_command(app, /* envs= */ NULL, &env, e) == 0)
+		l = code_kernel_language(name, &env);
+	strv_done(&env);
 	if (!l)
-		return err_set(e, -ENOENT, "language '" VIEW_FMT "' is not supported",
+		return err_set(e, -ENOENT,
+			       "language '" VIEW_FMT "' is not supported: it has no driver, and "
+			       "no Jupyter kernel in this sandbox",
 			       VIEW_ARG(view_first(name, 64)));
 	*ret = l;
 	return 0;
 }
 
 /* The same for what clients may have contexts of. */
-static int find_listed(struct view name, const struct code_language **ret, struct err *e)
+static int find_listed(struct app *app, struct view name, const struct code_language **ret,
+		       struct err *e)
 {
 	const struct code_language *l = NULL;
 
-	if (find_language(name, &l, e) < 0)
+	if (find_language(app, name, &l, e) < 0)
 		return e->code;
 	if (l->flags & CODE_HIDDEN)
 		return err_set(e, -EINVAL, "language '%s' has no contexts", l->name);
@@ -99,7 +110,7 @@ static int find_context(struct app *app, struct http_exchange *x, const struct c
 	const struct code_language *language = NULL;
 	const char *cwd;
 
-	if (q->language.len > 0 && find_language(q->language, &language, e) < 0)
+	if (q->language.len > 0 && find_language(app, q->language, &language, e) < 0)
 		return e->code;
 	if (q->id.len > 0 && !(language && language->flags & CODE_HIDDEN)) {
 		*ret = codes_find(app->codes, q->id);
@@ -208,7 +219,7 @@ static void create_body(struct http_exchange *x, struct view text, void *arg)
 	n = mem_new(struct creation);
 	n->app = app;
 	n->exchange = x;
-	if (find_listed(q.language, &language, &e) < 0 ||
+	if (find_listed(app, q.language, &language, &e) < 0 ||
 	    make_cwd(app, http_arena(x), q.cwd, &cwd, &e) < 0 ||
 	    codes_create(app->codes, language, cwd, &n->context, &e) < 0) {
 		free(n);
@@ -235,7 +246,7 @@ static void list(struct http_exchange *x, void *arg)
 	struct json_writer w;
 
 	if (url_query_get(http_arena(x), http_query(x), "language", &name) > 0 && name.len > 0 &&
-	    find_listed(name, &language, &e) < 0) {
+	    find_listed(app, name, &language, &e) < 0) {
 		reply_runtime_error(x, &e);
 		return;
 	}
@@ -261,7 +272,7 @@ static void delete_language(struct http_exchange *x, void *arg)
 				 "the query parameter language is missing");
 		return;
 	}
-	if (find_listed(name, &language, &e) < 0) {
+	if (find_listed(app, name, &language, &e) < 0) {
 		reply_runtime_error(x, &e);
 		return;
 	}

@@ -31,6 +31,45 @@
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+#define NODE_PROGRAMS                                                                              \
+	LIST("/opt/node/v%v*/bin/node", "/usr/local/node/v%v*/bin/node",                           \
+	     "/root/.nvm/versions/node/v%v*/bin/node", "node%v", "node", "nodejs",                 \
+	     "/opt/node/*/bin/node")
+
+#define NODE_START                                                                                 \
+	"require('vm').runInThisContext(require('fs').readFileSync(4, 'utf8'), "                   \
+	"{filename: 'opensandbox-driver'})(require)"
+
+/* Compiled drivers are kept below the user's cache, under a name made of their text. */
+#define CACHE_START                                                                                \
+	"cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/opensandbox\n"                              \
+	"set -- $(cat /proc/self/fd/[4-6] 2>/dev/null | cksum)\n"
+
+/* The first context compiles while it starts, and keeps that for the others (OpenSandbox.java). */
+#define JAVA_START                                                                                 \
+	CACHE_START                                                                                \
+	"kept=$cache/java-$1\n"                                                                    \
+	"program=$(readlink -f \"$0\")\n"                                                          \
+	"set -- \"${program%/*}/java\" -XX:+UseSerialGC --add-opens "                              \
+	"java.base/java.io=ALL-UNNAMED\n"                                                          \
+	"[ -f \"$kept/OpenSandbox.class\" ] && exec \"$@\" -cp \"$kept\" OpenSandbox\n"            \
+	"exec \"$@\" --source 11 /proc/self/fd/4 \"$kept\"\n"
+
+#define GO_START                                                                                   \
+	CACHE_START                                                                                \
+	"kept=$cache/go-$1\n"                                                                      \
+	"[ \"${HOME-}${XDG_CACHE_HOME-}\" ] || export GOCACHE=${GOCACHE:-$cache/go-build}\n"       \
+	"[ -x \"$kept\" ] || (\n"                                                                  \
+	"unset GOROOT GOFLAGS GOOS GOARCH\n"                                                       \
+	"mkdir -p \"$cache\" && made=$(mktemp -d \"$cache/go.XXXXXX\") &&\n"                       \
+	"cat /proc/self/fd/4 >\"$made/driver.go\" && cat /proc/self/fd/5 >\"$made/cell.go\" &&\n"  \
+	"GOTOOLCHAIN=local CGO_ENABLED=0 GO111MODULE=off \"$0\" build -trimpath -o "               \
+	"\"$made/driver\" "                                                                        \
+	"\"$made/driver.go\" \"$made/cell.go\" >&2 && mv \"$made/driver\" \"$kept\"\n"             \
+	"rm -rf \"$made\")\n"                                                                      \
+	"[ -x \"$kept\" ] && exec \"$kept\" \"$0\"\n"                                              \
+	"echo '{\"ev\":\"failed\",\"message\":\"the Go driver could not be built\"}' >&3\n"
+
 /* clang-format off */
 static const struct code_language languages[] = {
 	{
@@ -41,6 +80,43 @@ static const struct code_language languages[] = {
 		.args = LIST("-c", PYTHON_BOOT),
 		.files = {"python.py", "python_rich.py"},
 		.install = "python3 (3.8 or newer)",
+	},
+	{
+		.name = "javascript",
+		.programs = NODE_PROGRAMS,
+		.version_env = "NODE_VERSION",
+		.args = LIST("-e", NODE_START, "javascript"),
+		.files = {"node.js"},
+		.install = "node 18 or newer (Debian: nodejs)",
+	},
+	{
+		.name = "typescript",
+		.programs = NODE_PROGRAMS,
+		.version_env = "NODE_VERSION",
+		.args = LIST("-e", NODE_START, "typescript"),
+		.files = {"node.js"},
+		.install = "node 18 or newer (Debian: nodejs node-typescript)",
+	},
+	{
+		/* What has no jshell is no JDK, or too old. */
+		.name = "java",
+		.programs = LIST("/usr/lib/jvm/java-%v-*/bin/jshell", "/usr/lib/jvm/*-%v-*/bin/jshell",
+				 "/usr/lib/jvm/*-%v/bin/jshell", "/usr/lib/jvm/*-%v.*/bin/jshell",
+				 "/opt/java/*%v*/bin/jshell", "jshell",
+				 "/opt/java/openjdk/bin/jshell", "/usr/lib/jvm/*/bin/jshell"),
+		.version_env = "JAVA_VERSION",
+		.script = JAVA_START,
+		.files = {"OpenSandbox.java"},
+		.install = "a JDK, 11 or newer (Debian: default-jdk-headless)",
+	},
+	{
+		.name = "go",
+		.programs = LIST("/opt/go/%v*/bin/go", "/usr/local/go%v*/bin/go", "/usr/lib/go-%v/bin/go",
+				 "go%v", "go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"),
+		.version_env = "GO_VERSION",
+		.script = GO_START,
+		.files = {"go_driver.go", "go_cell.go", "go_state.go"},
+		.install = "Go 1.18 or newer (Debian: golang-go)",
 	},
 	{
 		.name = "bash",

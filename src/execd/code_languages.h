@@ -32,6 +32,7 @@ struct code_language {
 	const char *version_env; /* names the wanted version; or NULL */
 	/* Arguments behind the program: {driver}, {text} and {program} are replaced. */
 	const char *const *args;
+	const char *script; /* instead: for /bin/sh, which makes the program ("$0") run; or NULL */
 	const char *files[CODE_FILES_MAX + 1]; /* of the driver; descriptors 4, 5, ... */
 	const char *install;		       /* what is missing when there is no program */
 	unsigned flags;

@@ -19,6 +19,7 @@
 
 #define CHANNEL_FD	"3"
 #define FIRST_FILE_PATH "/proc/self/fd/4"
+#define SHELL		"/bin/sh"
 
 /* What the child gets, and our ends of it. */
 struct ends {
@@ -70,8 +71,13 @@ static int open_ends(struct ends *s, const struct code_language *l, struct err *
 
 static void put_args(const struct code_language *l, const char *program, struct strv *ret)
 {
+	if (l->script) {
+		strv_add(ret, SHELL);
+		strv_add(ret, "-c");
+		strv_add(ret, l->script);
+	}
 	strv_add(ret, program);
-	for (size_t i = 0; l->args[i]; i++) {
+	for (size_t i = 0; l->args && l->args[i]; i++) {
 		size_t len;
 
 		if (strcmp(l->args[i], "{driver}") == 0)
@@ -99,7 +105,7 @@ static int start(struct app *app, const struct code_language *l, const char *pro
 	r = process_start(
 		app,
 		&(struct spawn){
-			.path = program,
+			.path = l->script ? SHELL : program,
 			.argv = strv_args(&args),
 			.env = strv_args(env),
 			.cwd = cwd,

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "execd/app.h"
+#include "execd/code_kernel.h"
 #include "execd/entry_log.h"
 #include "execd/env.h"
 #include "execd/identity.h"
@@ -195,6 +196,9 @@ int main(int argc, char **argv)
 	struct err e = ERR_NONE;
 	int code;
 
+	/* One of our own children: between us and a Jupyter kernel. */
+	if (argc == 3 && strcmp(argv[1], CODE_KERNEL_ARG) == 0)
+		return code_kernel_main(argv[2]);
 	protect_from_tracing();
 	protect_descriptors();
 	reset_signals();

@@ -471,7 +471,8 @@ def time_(rest, body=None):
     try:
         return run_text(rest if body is None else body)
     finally:
-        print("CPU times: %s\nWall time: %s" % (seconds(time.process_time() - cpu), seconds(time.perf_counter() - wall)))
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        print("CPU times: %s\nWall time: %s" % (seconds(cpu), seconds(wall)))
 
 
 def timeit_(rest, body=None):
