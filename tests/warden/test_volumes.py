@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 from conftest import finish
-from warden_process import HOST, Failed, Warden, eventually, mounts_file, volume
+from warden_process import HOST, MOUNTED, Failed, Warden, eventually, mounts_file, volume
 
 
 @pytest.fixture(scope="module")
@@ -297,3 +297,56 @@ def test_a_create_nobody_waits_for_leaves_nothing(make_warden):
         w.connect()
         w.list_end()
     eventually(lambda: not list((w.state / "boxes").iterdir()))
+
+
+# ---- file systems that cannot map ids, and what the supervisor mounts ----
+
+@pytest.fixture
+def overlay():
+    """Mounts a file system on a directory that knows no mapped ids."""
+    mounted = []
+
+    def mount(where):
+        place = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm", prefix="osb-overlay."))
+        for name in ("lower", "upper", "work"):
+            (place / name).mkdir()
+        os.chmod(place / "upper", 0o777)
+        mounted.append((where, place))
+        subprocess.run(["mount", "-t", "overlay", "osb-test", "-o",
+                        f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work", where],
+                       check=True)
+
+    yield mount
+    for where, place in mounted:
+        # It may have gone with what it was mounted in.
+        subprocess.run(["umount", "-l", where], stderr=subprocess.DEVNULL, check=False)
+        shutil.rmtree(place)
+
+
+def test_a_host_path_that_cannot_map_ids_is_refused_in_words(make_warden, overlay, tmp_path):
+    overlay(tmp_path)
+    w = make_warden(seeds=0, host_paths=[tmp_path])
+    with pytest.raises(Failed) as e:
+        w.create(mounts=mounts_file(volumes=[volume("/data", number=0, kind=HOST)], host=True))
+    assert e.value.code == -errno.EOPNOTSUPP and "cannot map user ids" in str(e.value)
+
+
+def test_what_the_supervisor_mounts_later_can_be_a_volume(make_warden, overlay):
+    state = pathlib.Path(tempfile.mkdtemp(prefix="osb-warden.", dir="/dev/shm"))
+    place = state / "ossfs"
+    (place / "5").mkdir(parents=True)
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    subprocess.run(["mount", "--make-shared", place], check=True)
+    try:
+        w = make_warden(seeds=0, state=state)
+        overlay(place / "5")
+        (place / "5" / "file").write_text("from a bucket")
+        b = w.create(mounts=mounts_file(volumes=[volume("/data", number=5, kind=MOUNTED),
+                                                 volume("/ro", number=5, kind=MOUNTED,
+                                                        read_only=True)], host=True))
+        assert b.run("cat /data/file; echo new > /data/new; cat /ro/new") == "from a bucketnew\n"
+        assert "Read-only" in b.run("echo x > /ro/new")
+        assert (place / "5" / "new").read_text() == "new\n"
+        b.kill()
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
