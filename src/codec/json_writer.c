@@ -268,6 +268,21 @@ void json_write_bool(struct json_writer *w, bool b)
 	put_bare(w, b ? VIEW("true") : VIEW("false"));
 }
 
+void json_write_text(struct json_writer *w, struct view text)
+{
+	separate(w);
+	while (text.len > 0) {
+		size_t n = 0;
+
+		while (n < text.len && text.p[n] != '\n' && text.p[n] != '\r')
+			n++;
+		put(w, view_first(text, n));
+		if (n < text.len)
+			put(w, VIEW(" "));
+		text = view_skip(text, n + 1);
+	}
+}
+
 void json_write_null(struct json_writer *w)
 {
 	put_bare(w, VIEW("null"));

@@ -41,6 +41,12 @@ void json_write_double(struct json_writer *w, double n); /* finite; at most 6 de
 void json_write_bool(struct json_writer *w, bool b);
 void json_write_null(struct json_writer *w);
 
+/*
+ * A value that is JSON text already, written on one line: its line ends, which can only stand
+ * between values, become spaces.  That it is JSON is the caller's promise.
+ */
+void json_write_text(struct json_writer *w, struct view text);
+
 /* key and value at once */
 void json_put_string(struct json_writer *w, const char *key, struct view text);
 void json_put_cstr(struct json_writer *w, const char *key, const char *text);

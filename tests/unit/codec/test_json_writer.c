@@ -174,6 +174,21 @@ static void nests_as_deep_as_the_reader(void **state)
 	json_free(v);
 }
 
+static void puts_text_on_one_line(void **state)
+{
+	struct buf out = BUF_INIT(1000);
+	struct json_writer w;
+
+	json_writer_init(&w, &out);
+	json_write_array(&w);
+	json_write_text(&w, VIEW("{\n \"a\":\r\n1\n}\n"));
+	json_write_text(&w, VIEW("2"));
+	json_write_array_end(&w);
+	assert_int_equal(json_writer_end(&w), 0);
+	assert_string_equal(buf_str(&out), "[{  \"a\":  1 } ,2]");
+	buf_done(&out);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -184,6 +199,7 @@ int main(void)
 		cmocka_unit_test(writes_numbers_that_every_reader_takes),
 		cmocka_unit_test(reports_a_full_buffer_at_the_end),
 		cmocka_unit_test(nests_as_deep_as_the_reader),
+		cmocka_unit_test(puts_text_on_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
