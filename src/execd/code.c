@@ -155,11 +155,6 @@ struct code_context *codes_next(struct codes *cs, const struct code_context *c)
 	return NULL;
 }
 
-int codes_pool_check(struct view text, struct err *e)
-{
-	return code_pool_check(text, e);
-}
-
 void codes_pool_fill(struct codes *cs, struct view text)
 {
 	code_pool_fill(cs->pool, text);

@@ -12,8 +12,7 @@ struct code_language;
 struct codes;
 struct err;
 
-#define CODES_MAX      128 /* contexts */
-#define CODES_POOL_MAX 32  /* interpreters started ahead, all told */
+#define CODES_MAX 128 /* contexts */
 
 struct codes *codes_new(struct app *app);
 void codes_free(struct codes *cs); /* accepts NULL */
@@ -33,8 +32,5 @@ void codes_delete_language(struct codes *cs, const struct code_language *languag
 /* Walks those that clients see, oldest first: NULL begins, NULL ends. */
 struct code_context *codes_next(struct codes *cs, const struct code_context *c);
 
-/* Checks "python:2,bash:1"; an empty text is no pool. */
-osb_must_check int codes_pool_check(struct view text, struct err *e);
-
-/* Starts the interpreters that `text` (checked) asks for. */
+/* Starts interpreters ahead: `text` is what code_pool_check() has found good. */
 void codes_pool_fill(struct codes *cs, struct view text);

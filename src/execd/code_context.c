@@ -25,13 +25,15 @@
 #include "net/loop.h"
 
 #define START_MS  60000 /* from the start of an interpreter until it is ready */
-#define AGAIN_MS  3000	/* from an interrupt to the next */
-#define KILL_MS	  2000	/* and from that to the end */
 #define CODE_MAX  ((size_t)32 << 20)
 #define EARLY_MAX 2048 /* of what is printed before it is ready */
 
-/* How far the interruption of a run has come. */
-enum interruption { NOT_INTERRUPTED, ASKED_ONCE, ASKED_TWICE };
+/*
+ * From an interrupt to the next, and from the last to the end.  A program that a shell is just
+ * about to start does not hear its interrupt: a shell is asked again soon.
+ */
+static const unsigned patience_ms[] = {3000, 2000, 0};
+static const unsigned shell_patience_ms[] = {200, 800, 2000, 2000, 0};
 
 struct run {
 	struct code_stream *stream;
@@ -39,8 +41,8 @@ struct run {
 	uint64_t started_us;
 	struct buf code; /* until it is sent */
 	bool sent;
-	bool failed; /* an error was told */
-	enum interruption interruption;
+	bool failed;	     /* an error was told */
+	unsigned interrupts; /* that were sent */
 };
 
 struct code_context {
@@ -254,12 +256,16 @@ static int start_driver(struct code_context *c, struct err *e)
 
 static void interrupt_now(struct code_context *c)
 {
+	bool is_shell = c->language->flags & CODE_SHELL;
+	const unsigned *patience = is_shell ? shell_patience_ms : patience_ms;
 	struct run *r = c->run;
 
-	if (r->interruption < ASKED_TWICE)
-		r->interruption++;
+	if (patience[r->interrupts] == 0) {
+		code_driver_kill(c->driver, "it did not answer the interrupt");
+		return;
+	}
 	code_driver_interrupt(c->driver, r->id);
-	loop_timer_start(c->timer, r->interruption == ASKED_TWICE ? KILL_MS : AGAIN_MS);
+	loop_timer_start(c->timer, patience[r->interrupts++]);
 }
 
 static void on_timer(void *arg)
@@ -270,9 +276,7 @@ static void on_timer(void *arg)
 		return;
 	if (!c->ready)
 		code_driver_kill(c->driver, "it was not ready in time");
-	else if (c->run && c->run->interruption == ASKED_TWICE)
-		code_driver_kill(c->driver, "it did not answer the interrupt");
-	else if (c->run && c->run->interruption == ASKED_ONCE)
+	else if (c->run && c->run->interrupts > 0)
 		interrupt_now(c);
 }
 
@@ -395,7 +399,7 @@ void code_context_interrupt(struct code_context *c)
 	if (!c->run)
 		return;
 	if (c->run->sent) {
-		if (c->run->interruption == NOT_INTERRUPTED)
+		if (c->run->interrupts == 0)
 			interrupt_now(c);
 		else
 			code_driver_interrupt(c->driver, c->run->id);

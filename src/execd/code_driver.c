@@ -189,6 +189,24 @@ static void confused(struct code_driver *d, const char *how)
 	d->scanned = 0;
 }
 
+static void send_out(struct code_driver *d)
+{
+	while (d->out.len > 0 && d->channel >= 0) {
+		ssize_t n = send(d->channel, buf_view(&d->out).p, d->out.len,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		/* It no longer reads: its end is about to be told. */
+		buf_consume(&d->out, n < 0 ? d->out.len : (size_t)n);
+	}
+	if (d->out.len == 0)
+		buf_shrink(&d->out, /* keep_cap= */ 0);
+	watch_all(d);
+}
+
 static void take_line(struct code_driver *d, struct view line)
 {
 	struct code_message m;
@@ -203,6 +221,8 @@ static void take_line(struct code_driver *d, struct view line)
 		d->running = false;
 	if (d->events)
 		more = d->events->message(d->arg, &m);
+	if (m.sync && code_message_go(&d->out) == 0)
+		send_out(d);
 	code_message_done(&m);
 	if (!more)
 		d->paused = true;
@@ -320,24 +340,6 @@ static void on_pipe(void *arg, int fd, unsigned events)
 	}
 	if (d->paused)
 		watch_all(d);
-}
-
-static void send_out(struct code_driver *d)
-{
-	while (d->out.len > 0 && d->channel >= 0) {
-		ssize_t n = send(d->channel, buf_view(&d->out).p, d->out.len,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		/* It no longer reads: its end is about to be told. */
-		buf_consume(&d->out, n < 0 ? d->out.len : (size_t)n);
-	}
-	if (d->out.len == 0)
-		buf_shrink(&d->out, /* keep_cap= */ 0);
-	watch_all(d);
 }
 
 static void on_channel(void *arg, int fd, unsigned events)

@@ -85,6 +85,7 @@ static int parse(struct code_message *m, struct err *e)
 		return err_set(e, -EINVAL, "a result without its count");
 	if (m->kind == CODE_ERROR && parse_error(m, e) < 0)
 		return e->code;
+	(void)json_bool(json_get(m->root, "sync"), &m->sync);
 	if (!kinds[m->kind].has_id)
 		(void)json_str(json_get(m->root, m->kind == CODE_READY ? "version" : "message"),
 			       &m->text);
@@ -131,6 +132,11 @@ int code_message_run(struct buf *out, const char *id, uint64_t count, struct vie
 	json_put_int(&w, "count", (int64_t)count);
 	json_put_string(&w, "code", code);
 	return end_line(&w, out);
+}
+
+int code_message_go(struct buf *out)
+{
+	return buf_append_str(out, "{\"op\":\"go\"}\n");
 }
 
 int code_message_interrupt(struct buf *out, const char *id)

@@ -34,6 +34,7 @@ struct code_message {
 	struct view id;		 /* of the run; empty in `ready` and `failed` */
 	struct view text;	 /* the version of `ready`, the sentence of `failed` */
 	int64_t count;		 /* of a result */
+	bool sync;		 /* the driver waits until it was handled */
 	const struct json *data; /* of a result or display: strings by MIME type */
 	struct view ename, evalue;
 	const struct json *traceback; /* strings; or NULL */
@@ -46,4 +47,6 @@ void code_message_done(struct code_message *m);
 /* Appends {"op":"run",...} and the end of the line.  Members are always in this order. */
 osb_must_check int code_message_run(struct buf *out, const char *id, uint64_t count,
 				    struct view code);
+/* {"op":"go"}: a message that the driver waits for was handled. */
+osb_must_check int code_message_go(struct buf *out);
 osb_must_check int code_message_interrupt(struct buf *out, const char *id);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "execd/app.h"
+#include "execd/code.h"
 #include "execd/entry_log.h"
 #include "execd/entrypoint.h"
 #include "execd/env.h"
@@ -60,6 +61,7 @@ static void run_entrypoint(struct launch *l)
 		l->ended(l->arg, code);
 		return;
 	}
+	codes_pool_fill(l->app->codes, view_of(l->options->code_pool));
 	if (l->hooks)
 		hooks_run_periodic(l->hooks);
 }
@@ -123,6 +125,10 @@ static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 	l->options->access_token = l->options->own_token = take_ptr(f->token);
 	l->argv = f->entrypoint;
 	f->entrypoint = STRV_INIT;
+	if (f->code_pool) {
+		free(l->options->own_code_pool);
+		l->options->code_pool = l->options->own_code_pool = take_ptr(f->code_pool);
+	}
 	l->options->entrypoint = l->argv.len > 0 ? strv_args(&l->argv) : NULL;
 	if (f->cwd && take_cwd(f->cwd, e) < 0)
 		return e->code;

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/view.h"
+#include "execd/code_pool.h"
 
 #define DEFAULT_PORT	  44772
 #define DEFAULT_GRACE_MS  200
@@ -40,6 +41,7 @@ const char options_help[] =
 	"  --isolation-allowed-writable DIR\n"
 	"                        where sessions may write besides their workspace; may be\n"
 	"                        repeated (/workspace, /mnt, /media, /data)\n"
+	"  --code-pool LIST      interpreters started ahead, like python:2,bash:1\n"
 	"  --start-fd N          wait on this socket for the start file\n"
 	"  --status-fd N         file that gets the program's exit status as JSON\n"
 	"  --log-fd N            file that gets the program's output, line by line\n"
@@ -202,6 +204,12 @@ static int set_log_max(struct options *o, const char *value, struct err *e)
 	return 0;
 }
 
+static int set_code_pool(struct options *o, const char *value, struct err *e)
+{
+	o->code_pool = value;
+	return code_pool_check(view_of(value), e);
+}
+
 static int set_harden(struct options *o, const char *value, struct err *e)
 {
 	o->harden = true;
@@ -242,6 +250,7 @@ static const struct option table[] = {
 	{"status-fd", NULL, false, set_status_fd},
 	{"log-fd", NULL, false, set_log_fd},
 	{"log-max", NULL, false, set_log_max},
+	{"code-pool", NULL, false, set_code_pool},
 	{"harden", NULL, true, set_harden},
 	{"init", NULL, true, set_init},
 	{"help", NULL, true, set_help},
@@ -360,6 +369,7 @@ void options_done(struct options *o)
 {
 	free(o->own_envs_file);
 	free(o->own_token);
+	free(o->own_code_pool);
 	strv_done(&o->listen);
 	strv_done(&o->isolation_allowed);
 }

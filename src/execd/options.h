@@ -32,6 +32,8 @@ struct options {
 	const char *isolation_config; /* TOML file; NULL: none */
 	const char *isolation_upper_root; /* NULL: as the file says */
 	struct strv isolation_allowed;	  /* empty: as the file says */
+	const char *code_pool; /* interpreters started ahead, like "python:2"; NULL: none */
+	char *own_code_pool;   /* our copy, if it came with a start file */
 	enum log_level log_level;
 	uint64_t grace_ms;
 	bool init;

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "codec/json.h"
+#include "execd/code_pool.h"
 #include "execd/env.h"
 #include "net/loop.h"
 #include "sys/seqpacket.h"
@@ -66,6 +67,8 @@ int start_file_parse(struct view text, struct start_file *ret, struct err *e)
 	    take_string(f.root, "cwd", &f.cwd, e) < 0 ||
 	    take_string(f.root, "user", &f.user, e) < 0 ||
 	    take_string(f.root, "token", &f.token, e) < 0 ||
+	    take_string(f.root, "codePool", &f.code_pool, e) < 0 ||
+	    code_pool_check(view_of(f.code_pool), e) < 0 ||
 	    json_field_object(f.root, "lifecycle", &f.lifecycle, e) < 0)
 		return err_ctx(e, "start file");
 	*ret = f;
@@ -81,6 +84,7 @@ void start_file_done(struct start_file *f)
 	free(f->cwd);
 	free(f->user);
 	free(f->token);
+	free(f->code_pool);
 	*f = (struct start_file){0};
 }
 

@@ -8,8 +8,16 @@ import _signal
 import _thread
 import builtins
 import io
-import os
+import os as system
 import sys
+
+
+class os:
+    """What we use of it: a cell may change the module, not this."""
+    read, write, pread, fstat, dup2, close = (
+        system.read, system.write, system.pread, system.fstat, system.dup2, system.close)
+    getpid, _exit = system.getpid, system._exit
+
 
 if sys.version_info < (3, 8):
     os.write(3, b'{"ev":"failed","message":"Python 3.8 or newer is needed, this is %s"}\n' % sys.version[:6].encode())
@@ -88,7 +96,9 @@ def send_from_cell(message):
     try:
         with D.lock:
             if D.active and os.getpid() == D.pid:
-                send(message)
+                # What is printed next must not overtake it.
+                send('{"sync":true,' + message[1:])
+                receive()
     finally:
         D.running = was_running
     if D.missed and was_running and _thread.get_ident() == D.main:
@@ -154,6 +164,13 @@ def is_open(fd):
         return False
 
 
+def is_whole(stream):
+    try:
+        return not stream.closed and stream.buffer is not None
+    except Exception:
+        return False
+
+
 def mend_streams():
     """A cell that closed its streams must not silence those after it."""
     fresh = []
@@ -161,7 +178,7 @@ def mend_streams():
         old = D.streams[fd - 1] if D.streams else None
         if not is_open(fd) and is_open(D.spare[fd - 1]):
             os.dup2(D.spare[fd - 1], fd)
-        if old is None or old.closed or old.buffer is None:
+        if not is_whole(old):
             new = open_stream(fd)
             if old is None or getattr(sys, name, None) in (old, None):
                 setattr(sys, name, new)
@@ -513,7 +530,7 @@ def by_rich(name):
 
 
 def prepare():
-    number = int(os.environ.pop("OPENSANDBOX_DRIVER_FD", "3"))
+    number = int(system.environ.pop("OPENSANDBOX_DRIVER_FD", "3"))
     D.channel = move_up(number, 1000)
     D.inode = os.fstat(D.channel).st_ino
     D.pending = b""
@@ -533,9 +550,8 @@ def prepare():
     sys.meta_path.insert(0, Finder)
     sys.argv[:] = [""]
     _signal.signal(_signal.SIGINT, on_interrupt)
-    if hasattr(os, "register_at_fork"):
-        # Whoever is forked has no channel: it could only confuse.
-        os.register_at_fork(after_in_child=lambda: os.close(D.channel) if is_open(D.channel) else None)
+    # Whoever is forked has no channel: it could only confuse.
+    system.register_at_fork(after_in_child=lambda: os.close(D.channel) if is_open(D.channel) else None)
 
 
 prepare()

@@ -2,6 +2,7 @@
 
 It runs in a copy of the driver's own names (python.py) and is compiled when one of its functions is first wanted.
 """
+import os
 
 CHART = "application/vnd.opensandbox.chart.v1+json"
 POINTS_MAX = 5000  # of one series
@@ -55,7 +56,8 @@ def data_of(value, raw=False, include=None, exclude=None, **ignored):
     """A value by MIME type; {} when it has shown itself."""
     if raw and isinstance(value, dict):
         return {str(k): to_text(k, v) for k, v in value.items() if v is not None}
-    if hasattr(type(value), "_ipython_display_"):
+    module = type(value).__module__.split(".")[0]
+    if hasattr(type(value), "_ipython_display_") and module != "plotly":
         value._ipython_display_()
         return {}
     data = {"text/plain": clip(repr(value))}
@@ -66,7 +68,6 @@ def data_of(value, raw=False, include=None, exclude=None, **ignored):
     bundle = call_repr(value, "_repr_mimebundle_", include=None, exclude=None)
     if isinstance(bundle, dict):
         data.update((str(k), to_text(k, v)) for k, v in bundle.items() if v is not None)
-    module = type(value).__module__.split(".")[0]
     if module == "matplotlib":
         data.update(figure_data(figure_of(value)))
     elif module == "plotly":
