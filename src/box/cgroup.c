@@ -209,6 +209,7 @@ int cgroup_limit(struct cgroup *g, const struct warden_limits *l, struct err *e)
 	bool v2 = g->host->unified;
 	int r = 0;
 
+	g->weighted |= l->memory_low_bytes || l->cpu_weight_milli;
 	if (can & WARDEN_CAN_MEMORY)
 		r = v2 ? limit_memory_v2(g->fd[0], l, e)
 		       : limit_memory_v1(cgroup_dir(g, PART_MEMORY), l, e);
@@ -216,6 +217,24 @@ int cgroup_limit(struct cgroup *g, const struct warden_limits *l, struct err *e)
 		r = v2 ? limit_cpu_v2(g->fd[0], l, e) : limit_cpu_v1(cgroup_dir(g, PART_CPU), l, e);
 	if (r == 0 && (can & WARDEN_CAN_PIDS))
 		r = knob_write_u64(cgroup_dir(g, PART_PIDS), "pids.max", l->pids, e);
+	return r;
+}
+
+int cgroup_unlimit(struct cgroup *g, struct err *e)
+{
+	const struct warden_limits none = {0};
+	int memory = cgroup_dir(g, PART_MEMORY), cpu = cgroup_dir(g, PART_CPU);
+	int r = memory < 0 ? 0 : limit_memory_v1(memory, &none, e);
+
+	if (r == 0 && cpu >= 0)
+		r = limit_cpu_v1(cpu, &none, e);
+	if (r == 0 && cgroup_dir(g, PART_PIDS) >= 0)
+		r = knob_write(cgroup_dir(g, PART_PIDS), "pids.max", "max", e);
+	if (r == 0 && g->weighted && memory >= 0)
+		r = knob_write(memory, "memory.soft_limit_in_bytes", "-1", e);
+	if (r == 0 && g->weighted && cpu >= 0)
+		r = knob_write(cpu, "cpu.shares", "1024", e);
+	g->weighted &= r < 0;
 	return r;
 }
 
@@ -233,6 +252,7 @@ static bool is_frozen(const struct cgroup *g, bool frozen)
 
 static int ask_freeze(struct cgroup *g, bool frozen, struct err *e)
 {
+	g->froze |= frozen;
 	if (g->host->unified)
 		return knob_write(g->fd[0], "cgroup.freeze", frozen ? "1" : "0", e);
 	return knob_write(cgroup_dir(g, PART_FREEZER), "freezer.state",

@@ -79,5 +79,9 @@ void cgroup_oom_seen(struct cgroup *g); /* until the next time */
 /* SIGKILL to everything inside; thaws first where that is needed.  */
 void cgroup_kill(struct cgroup *g);
 
+/* Makes an empty one as new, for another sandbox; one that was made here, not opened.  Whatever it
+ * keeps that cannot be wiped is a failure: it is to be removed then. */
+osb_must_check int cgroup_recycle(struct cgroup *g, struct err *e);
+
 /* rmdir: 0, or -EBUSY while something still lives inside: try again later. */
 osb_must_check int cgroup_remove(struct cgroup *g, struct err *e);

@@ -35,10 +35,15 @@ struct cgroup {
 	char name[64];
 	int fd[PARTS_]; /* its directory per hierarchy, -1 where same_as points elsewhere */
 	int oom_fd;
+	bool weighted; /* has had other than the usual shares */
+	bool froze;    /* has been asked to */
 };
 
 /* The directory that holds a part's knobs, or -1. */
 int cgroup_dir(const struct cgroup *g, enum cgroup_part part);
+
+/* Takes the limits of cgroup_limit() away; v1 only. */
+osb_must_check int cgroup_unlimit(struct cgroup *g, struct err *e);
 
 /* Knobs: one open, one call. */
 osb_must_check int knob_write(int dir_fd, const char *knob, const char *text, struct err *e);

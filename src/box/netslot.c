@@ -9,6 +9,7 @@
 #include "box/netslot.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -27,6 +28,7 @@
 #include "base/rand.h"
 #include "box/netslot_rules.h"
 #include "codec/resolv.h"
+#include "sys/clone.h"
 #include "sys/namespace.h"
 #include "sys/netlink.h"
 
@@ -40,6 +42,12 @@
  */
 #define BUSY_MAX 256
 
+/* A namespace that nobody has used, kept for another sandbox. */
+struct spare {
+	uint32_t slot;
+	int netns;
+};
+
 struct netslots {
 	struct netslot_plan plan;
 	uint64_t *used; /* one bit per slot */
@@ -50,6 +58,8 @@ struct netslots {
 	bool nat;
 	bool ipv6; /* the kernel has it */
 	char missing[320];
+	struct spare *spares;
+	unsigned spares_n, spares_max;
 };
 
 static bool is_used(const struct netslots *n, uint32_t slot)
@@ -205,10 +215,28 @@ static int make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns
 	return 0;
 }
 
+/* Where a child sees it: clones copy low descriptors only. */
+static bool take_spare(struct netslots *n, uint32_t *ret_slot, int *ret_netns)
+{
+	struct spare *s = &n->spares[n->spares_n - 1];
+	int low = n->spares_n > 0 ? fcntl(s->netns, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (low < 0)
+		return false;
+	fd_close(s->netns);
+	n->spares_n--;
+	*ret_slot = s->slot;
+	*ret_netns = low;
+	return true;
+}
+
 int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns, struct err *e)
 {
-	int r = make(n, nat && n->nat, ret_slot, ret_netns, e);
+	int r;
 
+	if (nat && n->nat && take_spare(n, ret_slot, ret_netns))
+		return 0;
+	r = make(n, nat && n->nat, ret_slot, ret_netns, e);
 	/* A route to that address is there already: another server on this host shares the subnet.
 	 */
 	for (unsigned i = 0; r == -EEXIST && i < BUSY_MAX; i++)
@@ -220,6 +248,48 @@ void netslot_release(struct netslots *n, uint32_t slot)
 {
 	if (n->used && slot < n->plan.slots && is_used(n, slot))
 		mark(n, slot, false);
+}
+
+static bool is_untouched(struct netslots *n, int netns)
+{
+	osb_cleanup(fd_closep) int netlink_fd = -1;
+	struct err e = ERR_NONE;
+	bool untouched = false;
+
+	if (setns(netns, CLONE_NEWNET) < 0)
+		return false;
+	if (netlink_open(&netlink_fd, &e) < 0 || netlink_untouched(netlink_fd, &untouched, &e) < 0)
+		untouched = false;
+	if (setns(n->own_net_fd, CLONE_NEWNET) < 0)
+		abort();
+	return untouched;
+}
+
+void netslot_return(struct netslots *n, uint32_t slot, int netns)
+{
+	if (!n->nat || n->spares_n >= n->spares_max || !is_untouched(n, netns)) {
+		fd_close(netns);
+		netslot_release(n, slot);
+		return;
+	}
+	n->spares[n->spares_n++] = (struct spare){.slot = slot, .netns = clone_hide_fd(netns)};
+}
+
+void netslots_keep(struct netslots *n, unsigned spares_max)
+{
+	assert(!n->spares);
+	n->spares = mem_new_array(struct spare, spares_max);
+	n->spares_max = spares_max;
+}
+
+static void drop_spares(struct netslots *n)
+{
+	while (n->spares_n > 0) {
+		struct spare *s = &n->spares[--n->spares_n];
+
+		fd_close(s->netns);
+		netslot_release(n, s->slot);
+	}
 }
 
 int netslot_claim(struct netslots *n, uint32_t slot, struct err *e)
@@ -268,6 +338,7 @@ void netslots_sweep(struct netslots *n)
 
 void netslots_remove(struct netslots *n)
 {
+	drop_spares(n);
 	if (n->nat && n->used_n == 0)
 		netslot_rules_remove(&n->plan);
 }
@@ -381,9 +452,11 @@ void netslots_free(struct netslots *n)
 {
 	if (!n)
 		return;
+	drop_spares(n);
 	fd_close(n->own_net_fd);
 	fd_close(n->netlink_fd);
 	free(n->used);
+	free(n->spares);
 	free(n);
 }
 

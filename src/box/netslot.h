@@ -41,6 +41,13 @@ osb_must_check int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot
 /* The sandbox is gone: its veth dies with the namespace; the number is free again after a while. */
 void netslot_release(struct netslots *n, uint32_t slot);
 
+/* The same, but its namespace (taken) may serve another sandbox: if no packet ever passed through
+ * it, it is as new. */
+void netslot_return(struct netslots *n, uint32_t slot, int netns);
+
+/* So many namespaces that were returned are kept; none unless this was called. */
+void netslots_keep(struct netslots *n, unsigned spares_max);
+
 /* At adoption: this slot is in use by a sandbox that ran before. */
 osb_must_check int netslot_claim(struct netslots *n, uint32_t slot, struct err *e);
 

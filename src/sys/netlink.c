@@ -267,19 +267,19 @@ int netlink_run(int fd, const struct netlink_batch *b, struct err *e)
 	return code < 0 ? err_set(e, code, "%s: %s", b->what[failed], strerror(-code)) : 0;
 }
 
-static const char *link_name(struct nlmsghdr *h)
+static struct rtattr *link_attribute(struct nlmsghdr *h, unsigned type)
 {
 	struct ifinfomsg *link = NLMSG_DATA(h);
 	int left = (int)IFLA_PAYLOAD(h);
 
 	for (struct rtattr *a = IFLA_RTA(link); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == IFLA_IFNAME && memchr(RTA_DATA(a), '\0', RTA_PAYLOAD(a)))
-			return RTA_DATA(a);
+		if (a->rta_type == type)
+			return a;
 	return NULL;
 }
 
-int netlink_each_link(int fd, void (*fn)(void *arg, int index, const char *name), void *arg,
-		      struct err *e)
+/* Calls fn() for every message of the list of links. */
+static int each_message(int fd, void (*fn)(void *arg, struct nlmsghdr *h), void *arg, struct err *e)
 {
 	struct {
 		struct nlmsghdr head;
@@ -301,15 +301,58 @@ int netlink_each_link(int fd, void (*fn)(void *arg, int index, const char *name)
 		if (r < 0)
 			return r;
 		for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
-			const char *name;
-
 			if (h->nlmsg_type == NLMSG_DONE)
 				return 0;
 			if (h->nlmsg_type == NLMSG_ERROR)
 				return err_set(e, -EIO, "list links: refused");
-			name = h->nlmsg_type == RTM_NEWLINK ? link_name(h) : NULL;
-			if (name)
-				fn(arg, ((struct ifinfomsg *)NLMSG_DATA(h))->ifi_index, name);
+			if (h->nlmsg_type == RTM_NEWLINK)
+				fn(arg, h);
 		}
 	}
+}
+
+struct link_walk {
+	void (*fn)(void *arg, int index, const char *name);
+	void *arg;
+};
+
+static void walk_link(void *arg, struct nlmsghdr *h)
+{
+	struct rtattr *a = link_attribute(h, IFLA_IFNAME);
+	struct link_walk *w = arg;
+
+	if (a && memchr(RTA_DATA(a), '\0', RTA_PAYLOAD(a)))
+		w->fn(w->arg, ((struct ifinfomsg *)NLMSG_DATA(h))->ifi_index, RTA_DATA(a));
+}
+
+int netlink_each_link(int fd, void (*fn)(void *arg, int index, const char *name), void *arg,
+		      struct err *e)
+{
+	struct link_walk w = {.fn = fn, .arg = arg};
+
+	return each_message(fd, walk_link, &w, e);
+}
+
+/* Every counter of a link is a number; one that is not 0 has a byte that is not. */
+static void look_at_counters(void *arg, struct nlmsghdr *h)
+{
+	struct rtattr *a = link_attribute(h, IFLA_STATS64);
+	const unsigned char *bytes = a ? RTA_DATA(a) : NULL;
+	bool *untouched = arg;
+
+	if (!a)
+		*untouched = false;
+	for (size_t i = 0; a && i < RTA_PAYLOAD(a); i++)
+		if (bytes[i] != 0)
+			*untouched = false;
+}
+
+int netlink_untouched(int fd, bool *ret, struct err *e)
+{
+	bool untouched = true;
+	int r = each_message(fd, look_at_counters, &untouched, e);
+
+	if (r == 0)
+		*ret = untouched;
+	return r;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,9 @@ void netlink_delete_link(struct netlink_batch *b, int index);
 
 /* Sends the batch and waits for all answers: 0, or the first failure. */
 osb_must_check int netlink_run(int fd, const struct netlink_batch *b, struct err *e);
+
+/* Has no packet ever come to or gone from any link of the namespace, not even to be dropped? */
+osb_must_check int netlink_untouched(int fd, bool *ret, struct err *e);
 
 /* Calls fn() for every link of the namespace. */
 osb_must_check int netlink_each_link(int fd, void (*fn)(void *arg, int index, const char *name),

@@ -28,6 +28,7 @@
 #include "warden/idranges.h"
 #include "warden/kinds.h"
 #include "warden/reports.h"
+#include "warden/spares.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
 
@@ -40,7 +41,7 @@ struct box *box_new(struct warden *w, struct kind *kind)
 
 	b->warden = w;
 	b->state = BOX_MAKING;
-	b->pidfd = b->start_fd = b->report_fd = -1;
+	b->pidfd = b->start_fd = b->report_fd = b->netns_fd = -1;
 	b->id_index = b->net_slot = UINT32_MAX;
 	b->exit_status = -1;
 	list_init(&b->link);
@@ -59,9 +60,13 @@ static void release(struct box *b)
 {
 	struct warden *w = b->warden;
 
-	if (b->cgroup)
+	if (b->cgroup && b->is_ours && !b->frozen)
+		spares_put(w, take_ptr(b->cgroup));
+	else if (b->cgroup)
 		doomed_add(w, take_ptr(b->cgroup));
-	if (b->net_slot != UINT32_MAX)
+	if (b->netns_fd >= 0)
+		netslot_return(w->nets, b->net_slot, take_fd(b->netns_fd));
+	else if (b->net_slot != UINT32_MAX)
 		netslot_release(w->nets, b->net_slot);
 	if (b->id_index != UINT32_MAX)
 		idranges_release(w->ids, b->id_index);
@@ -181,6 +186,7 @@ void box_forget(struct box *b)
 	fd_close(b->report_fd);
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
+	fd_close(b->netns_fd);
 	cgroup_free(b->cgroup);
 	kind_unref(b->kind);
 	free(b);
@@ -191,6 +197,17 @@ static void unwatch(struct box *b)
 	loop_fd_free(take_ptr(b->exit_watch));
 	loop_fd_free(take_ptr(b->oom_watch));
 	loop_timer_free(take_ptr(b->oom_timer));
+}
+
+/* While its first process is still there: nobody else can have that number. */
+static void keep_network(struct box *b)
+{
+	char path[32];
+
+	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", b->pid);
+	b->netns_fd = clone_hide_fd(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 void box_kill(struct box *b)
@@ -206,6 +223,7 @@ void box_kill(struct box *b)
 	loop_fd_free(take_ptr(b->oom_watch));
 	loop_timer_free(take_ptr(b->oom_timer));
 	b->state = BOX_ENDING;
+	keep_network(b);
 	if (b->cgroup && b->frozen)
 		cgroup_kill(b->cgroup); /* a frozen process dies only when thawed */
 	proc_kill(b->pidfd);

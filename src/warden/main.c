@@ -31,6 +31,7 @@
 #include "net/loop.h"
 #include "sys/memfd.h"
 #include "sys/protect.h"
+#include "sys/spread.h"
 #include "warden/boxes.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
@@ -40,10 +41,15 @@
 #include "warden/seed.h"
 #include "warden/serve.h"
 #include "warden/small_root.h"
+#include "warden/spares.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
 
 #define FDS_WANTED (1 << 18)
+
+/* Of what ended sandboxes leave that is as new, for whoever wants sandboxes to be made ahead. */
+#define SPARES_PER_SEED 8u
+#define SPARES_MAX	64u
 
 /* Several descriptors per sandbox. */
 static void allow_descriptors(void)
@@ -70,6 +76,8 @@ static int open_dirs(struct warden *w, struct err *e)
 
 	if (r == 0 && fchown(w->boxes_fd, 0, w->server_gid) < 0)
 		r = err_set(e, -errno, "chown boxes: %m");
+	if (r == 0)
+		spread_children(w->boxes_fd);
 	if (r == 0)
 		r = open_dir(PATHS_STATE "/trash", 0700, &w->trash_fd, e);
 	w->own_net_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -183,10 +191,13 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 
 	list_init(&w->boxes);
 	list_init(&w->doomed);
+	list_init(&w->spares);
 	list_init(&w->waiting);
 	w->by_id = map_new();
 	w->ids = idranges_new();
 	w->seeds_wanted = o->seeds;
+	w->spares_max = MIN(o->seeds * SPARES_PER_SEED, SPARES_MAX);
+	netslots_keep(w->nets, w->spares_max);
 	w->kinds = kinds_new(w->loop, drop_seeds, w);
 	w->host = kinds_host(w->kinds, netslots_nat(w->nets));
 	w->refill = loop_task_new(w->loop, refill, w);
@@ -208,6 +219,7 @@ static void finish(struct warden *w)
 		else
 			box_forget(b);
 	}
+	spares_drop(w);
 	doomed_finish(w);
 	trash_free(w->trash);
 	loop_task_free(w->refill);

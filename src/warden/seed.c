@@ -32,6 +32,7 @@
 #include "warden/kinds.h"
 #include "warden/paths.h"
 #include "warden/record.h"
+#include "warden/spares.h"
 #include "warden/warden.h"
 
 #define LISTEN_BACKLOG 1024
@@ -150,7 +151,7 @@ static int prepare(struct warden *w, struct box *b, struct means *m, struct err 
 	if (r == 0)
 		r = netslot_make(w->nets, b->kind->nat, &b->net_slot, &m->netns_fd, e);
 	if (r == 0)
-		r = cgroup_create(w->cgroups, b->name, &b->cgroup, e);
+		r = spares_take(w, b->name, &b->cgroup, e);
 	return r;
 }
 
@@ -202,7 +203,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 	r = setup_start(&s, &b->pid, &b->pidfd, &b->report_fd, e);
 	if (r < 0)
 		return r;
-	b->is_child = true;
+	b->is_child = b->is_ours = true;
 	b->report_fd = clone_hide_fd(b->report_fd);
 	return proc_start_time(b->pid, &b->start_time, e);
 }
@@ -232,7 +233,7 @@ static int begin(struct warden *w, struct kind *k, struct err *e)
 	if (r == 0) {
 		record.id_index = b->id_index;
 		record.net_slot = b->net_slot;
-		memcpy(record.cgroup, b->name, strlen(b->name));
+		snprintf(record.cgroup, sizeof(record.cgroup), "%s", cgroup_name(b->cgroup));
 		r = record_write(m.dir_fd, &record, e);
 	}
 	if (r == 0)

@@ -44,6 +44,7 @@ struct box {
 	char name[BOX_NAME_MAX]; /* of its directory below boxes/: the id once taken */
 	struct kind *kind;	 /* NULL when adopted */
 	pid_t pid;
+	bool is_ours;  /* made by this warden, which knows all it was given */
 	bool is_child; /* else adopted: its exit status is not ours to collect */
 	int pidfd;
 	uint64_t start_time;
@@ -52,6 +53,7 @@ struct box {
 	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
 	uint32_t id_index; /* of its range of host ids */
 	uint32_t net_slot;
+	int netns_fd; /* BOX_ENDING: kept so that it may serve again, or -1 */
 	struct cgroup *cgroup;
 	uint64_t oom_kills;
 	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
@@ -89,6 +91,8 @@ struct warden {
 	struct loop_task *refill;
 	struct loop_timer *refill_later;
 	struct trash *trash;
+	struct list spares; /* cgroups of ended boxes, for the next ones */
+	unsigned spares_n, spares_max;
 	struct list doomed; /* cgroups that were still busy */
 	struct loop_timer *doomed_timer;
 };
