@@ -154,6 +154,12 @@ static void proxy(struct http_exchange *x, void *arg)
 				 b->id);
 		return;
 	}
+	if (b->state == SANDBOX_PENDING) {
+		http_reply_header(x, "Retry-After", VIEW("1"));
+		http_reply_error(x, 503, "SANDBOX::PENDING", "sandbox '%s' does not run yet: %s",
+				 b->id, b->message ? b->message : "it waits for its image");
+		return;
+	}
 	sandboxes_accessed(app->sandboxes, b);
 	if (port == ENDPOINTS_EXECD_PORT)
 		r->ops->connect_execd(r, b->id, connected, hop_new(x, app, port));

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct config;
 struct http_proxies;
 struct http_server;
+struct image_keeper;
+struct image_outs;
 struct images;
 struct jobs;
 struct layers;
@@ -27,6 +30,8 @@ struct app {
 	struct layers *layers;
 	struct images *images;
 	struct pulls *pulls;
+	struct image_outs *image_outs;
+	struct image_keeper *image_keeper;
 	struct volumes *volumes;
 	struct runtime *runtime;
 	struct sandboxes *sandboxes;
@@ -34,4 +39,5 @@ struct app {
 	struct http_server *http;
 	struct http_proxies *proxies;
 	size_t requests; /* under way */
+	int64_t started_us;
 };

@@ -31,7 +31,7 @@ enum job_kind {
 #define JOB_CODE_LOST "LOST" /* the program ended without a word, or could not be started */
 #define JOB_CODE_BUSY "BUSY" /* too many wait already */
 
-#define JOB_LINE_MAX	((size_t)8 << 20)
+#define JOB_LINE_MAX	((size_t)10 << 20)
 #define JOB_REQUEST_MAX ((size_t)4 << 20)
 
 struct job_events {

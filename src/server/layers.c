@@ -12,17 +12,19 @@
 #include "base/mem.h"
 #include "codec/json_writer.h"
 #include "net/loop.h"
+#include "runtime/runtime.h"
 #include "server/jobs.h"
 #include "store/store.h"
 #include "store/store_images.h"
 
 #define SWEEP_MS    200 /* several that go together are one job */
 #define REQUEST_MAX ((size_t)1 << 20)
-#define SWEEP_MAX   4096 /* in one job */
+#define SWEEP_MAX   256 /* at once */
 
 struct layers {
 	struct store *store;
 	struct jobs *jobs;
+	struct runtime *runtime;
 	struct map *by_number, *by_diff;
 	struct loop_timer *sweep;
 	unsigned holders;
@@ -102,20 +104,11 @@ static size_t collect_unused(struct layers *l, struct layer **ret)
 	return n;
 }
 
-/* First the records go, then the files: a layer with a record is whole. */
-static void sweep(void *arg)
+void layers_discard(struct layers *l, const uint64_t *numbers, size_t n)
 {
-	struct layers *l = arg;
-	osb_cleanup(mem_freep) struct layer **unused = NULL;
 	osb_cleanup(buf_done) struct buf request = BUF_INIT(REQUEST_MAX);
-	struct err e = ERR_NONE;
 	struct json_writer w;
-	size_t n;
 
-	if (l->holders)
-		return;
-	unused = mem_new_array(struct layer *, SWEEP_MAX);
-	n = collect_unused(l, unused);
 	if (n == 0)
 		return;
 	json_writer_init(&w, &request);
@@ -123,18 +116,57 @@ static void sweep(void *arg)
 	json_put_cstr(&w, "op", "remove");
 	json_write_key(&w, "layers");
 	json_write_array(&w);
+	for (size_t i = 0; i < n; i++)
+		json_write_uint(&w, numbers[i]);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	if (json_writer_end(&w) == 0)
+		(void)job_start(l->jobs, JOB_HEAVY, buf_view(&request), &removal, l);
+}
+
+/* Layers that have no record any more, while the runtime lets go of them. */
+struct goodbye {
+	struct layers *layers;
+	size_t n;
+	uint64_t numbers[SWEEP_MAX];
+};
+
+static void let_go(void *arg, const struct err *e)
+{
+	struct goodbye *g = arg;
+
+	/* Without a runtime that answers, the next start removes them. */
+	if (!e)
+		layers_discard(g->layers, g->numbers, g->n);
+	free(g);
+}
+
+/* First the records go, then what is kept ready on them, then the files: a layer with a record is
+ * whole. */
+static void sweep(void *arg)
+{
+	struct layers *l = arg;
+	struct layer *unused[SWEEP_MAX];
+	struct err e = ERR_NONE;
+	struct goodbye *g;
+	size_t n;
+
+	if (l->holders || !l->runtime)
+		return;
+	n = collect_unused(l, unused);
+	if (n == 0)
+		return;
+	g = mem_new(struct goodbye);
+	g->layers = l;
 	for (size_t i = 0; i < n; i++) {
 		if (store_delete_layer(l->store, unused[i]->number, &e) < 0) {
 			log_line(LOG_ERROR, "cannot remove a layer", LOG_S("err", e.msg));
 			continue;
 		}
-		json_write_uint(&w, unused[i]->number);
+		g->numbers[g->n++] = unused[i]->number;
 		forget(l, unused[i]);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
-	if (json_writer_end(&w) == 0)
-		(void)job_start(l->jobs, JOB_HEAVY, buf_view(&request), &removal, l);
+	l->runtime->ops->forget_layers(l->runtime, g->numbers, g->n, let_go, g);
 	if (n == SWEEP_MAX)
 		loop_timer_start(l->sweep, SWEEP_MS);
 }
@@ -143,6 +175,13 @@ static void sweep_later(struct layers *l)
 {
 	if (!l->holders && !loop_timer_active(l->sweep))
 		loop_timer_start(l->sweep, SWEEP_MS);
+}
+
+void layers_set_runtime(struct layers *l, struct runtime *r)
+{
+	l->runtime = r;
+	if (r)
+		sweep_later(l);
 }
 
 void layers_hold(struct layers *l)

@@ -18,6 +18,7 @@ struct err;
 struct jobs;
 struct layers;
 struct loop;
+struct runtime;
 struct store;
 struct store_layer;
 
@@ -33,7 +34,8 @@ struct layer {
 /* Loads what the store knows.  Everything is held until the first layers_release(). */
 osb_must_check int layers_new(struct loop *l, struct store *store, struct jobs *jobs,
 			      struct layers **ret, struct err *e);
-void layers_free(struct layers *l); /* accepts NULL */
+void layers_free(struct layers *l);			      /* accepts NULL */
+void layers_set_runtime(struct layers *l, struct runtime *r); /* borrowed; NULL: there is none */
 
 const struct layer *layers_get(const struct layers *l, uint64_t number); /* NULL if unknown */
 const struct layer *layers_find(const struct layers *l, struct view diff_id);
@@ -43,6 +45,9 @@ osb_must_check int layers_take_number(struct layers *l, uint64_t *ret, struct er
 
 /* It is on disk now: records it.  It has no users yet; whoever adds it counts itself at once. */
 osb_must_check int layers_add(struct layers *l, const struct store_layer *made, struct err *e);
+
+/* Files of layers that never got a record. */
+void layers_discard(struct layers *l, const uint64_t *numbers, size_t n);
 
 void layers_use(struct layers *l, const uint64_t *numbers, size_t n);
 void layers_leave(struct layers *l, const uint64_t *numbers, size_t n);

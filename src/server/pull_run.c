@@ -22,7 +22,7 @@
 #include "store/store_images.h"
 
 #define ATTEMPTS   3 /* for a program that is lost without a word */
-#define CONFIG_MAX ((size_t)8 << 20)
+#define CONFIG_MAX ((size_t)10 << 20)
 
 struct pull_layer {
 	struct pull *pull;
@@ -317,6 +317,12 @@ static void begin_fetch(struct pull *p)
 	json_put_cstr(&w, "arch", platform_arch());
 	json_write_object_end(&w);
 	registries_put(&w, p->all->config, p->auth);
+	if (p->all->config->images_max_image_bytes) {
+		json_write_key(&w, "limits");
+		json_write_object(&w);
+		json_put_int(&w, "total_bytes", (int64_t)p->all->config->images_max_image_bytes);
+		json_write_object_end(&w);
+	}
 	put_have(&w, p);
 	json_write_object_end(&w);
 	if (json_writer_end(&w) < 0) {

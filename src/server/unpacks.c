@@ -137,7 +137,8 @@ static void start(struct unpack *p)
 	json_put_cstr(&w, "media_type", p->media_type);
 	json_put_cstr(&w, "diff_id", p->diff_id);
 	json_put_int(&w, "number", (int64_t)p->number);
-	json_put_int(&w, "max_bytes", (int64_t)p->all->max_bytes);
+	if (p->all->max_bytes)
+		json_put_int(&w, "max_bytes", (int64_t)p->all->max_bytes);
 	json_write_object_end(&w);
 	/* Too long is nothing that a job could take: it says so. */
 	if (json_writer_end(&w) < 0)

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -22,6 +23,8 @@
 #include "runtime/runtime.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/image_keeper.h"
+#include "server/image_out.h"
 #include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
@@ -198,6 +201,7 @@ static int open_service(struct worker *w, struct err *e)
 	struct app *app = &w->app;
 	int r = store_open("/" STATE_DIR_DATABASE, &app->store, e);
 
+	app->started_us = (int64_t)(clock_wall_ns() / 1000);
 	uploads_sweep();
 	app->jobs = jobs_new(app->loop, w->supervisor_fd);
 	if (r == 0)
@@ -206,6 +210,10 @@ static int open_service(struct worker *w, struct err *e)
 		r = volumes_new(app->store, app->jobs, &app->volumes, e);
 	if (r == 0)
 		r = images_new(app->loop, app->store, app->layers, &app->images, e);
+	if (r == 0) {
+		app->image_outs = image_outs_new(app->config, app->jobs, app->layers);
+		app->image_keeper = image_keeper_new(app);
+	}
 	if (r == 0)
 		r = pulls_new(app->loop, app->config, app->store, app->jobs, app->images,
 			      &app->pulls, e);
@@ -220,6 +228,10 @@ static int open_service(struct worker *w, struct err *e)
 		r = runtime_native_new(app->loop, &events, w, &app->runtime, e);
 	if (r == 0)
 		sandboxes_set_runtime(app->sandboxes, app->runtime);
+	if (r == 0)
+		layers_set_runtime(app->layers, app->runtime);
+	if (r == 0)
+		image_keeper_begin(app->image_keeper);
 	return r;
 }
 
@@ -281,6 +293,8 @@ static void finish(struct worker *w)
 	http_proxies_free(app->proxies);
 	if (app->runtime)
 		app->runtime->ops->free(app->runtime);
+	image_keeper_free(app->image_keeper);
+	image_outs_free(app->image_outs);
 	pulls_free(app->pulls);
 	snapshots_free(app->snapshots);
 	sandboxes_free(app->sandboxes);
