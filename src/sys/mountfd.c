@@ -81,6 +81,20 @@ int mountfd_new(const char *type, const struct mountfd_option *options, size_t o
 	return 0;
 }
 
+static bool takes(int fs, const char *key, const char *value)
+{
+	return syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0) == 0;
+}
+
+bool mountfd_takes(const char *type, const struct mountfd_option *option)
+{
+	osb_cleanup(fd_closep) int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+
+	/* Who takes this takes everything, for now. */
+	return fs >= 0 && !takes(fs, "opensandbox_no_such_option", "x") &&
+	       takes(fs, option->key, option->value);
+}
+
 static int set_attr(int mount_fd, unsigned flags, struct mount_attr *a, int userns_fd,
 		    struct err *e)
 {

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ osb_must_check int mountfd_clone(int dirfd, const char *path, int *ret, struct e
 /* A new filesystem; `options` may be NULL. */
 osb_must_check int mountfd_new(const char *type, const struct mountfd_option *options,
 			       size_t options_n, unsigned attrs, int *ret, struct err *e);
+
+/* Does a file system of this type take the option?  Nothing is mounted.  False for those that look
+ * at options only when they are mounted. */
+bool mountfd_takes(const char *type, const struct mountfd_option *option);
 
 /* Sets attributes; `userns_fd` >= 0 also maps the ids of a detached copy to that user namespace. */
 osb_must_check int mountfd_shape(int mount_fd, unsigned attrs, int userns_fd, struct err *e);

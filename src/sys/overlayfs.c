@@ -19,13 +19,10 @@
 /* What mount(2) takes of its last argument, with the NUL. */
 #define TEXT_MAX 4096
 
-/* An overlay of more than one layer: since Linux 6.7 each is an option of its own. */
-#define FIXED_OPTIONS 6
+#define FIXED_OPTIONS 6 /* besides the layers */
 
-static bool takes_each_layer(int code)
-{
-	return code != -EINVAL;
-}
+/* Since Linux 6.7 each layer may be an option of its own. */
+static const char each[] = "lowerdir+";
 
 static int by_option(const struct overlayfs *o, int target_fd, struct err *e)
 {
@@ -37,8 +34,8 @@ static int by_option(const struct overlayfs *o, int target_fd, struct err *e)
 
 	options[n++] = (struct mountfd_option){"source", "overlay"};
 	for (size_t i = 0; i < o->lowers_n; i++)
-		options[n++] = (struct mountfd_option){o->lowers_n > 1 ? "lowerdir+" : "lowerdir",
-						       o->lowers[i]};
+		options[n++] =
+			(struct mountfd_option){o->lowers_n > 1 ? each : "lowerdir", o->lowers[i]};
 	options[n++] = (struct mountfd_option){"upperdir", o->upper};
 	options[n++] = (struct mountfd_option){"workdir", o->work};
 	options[n++] = (struct mountfd_option){"redirect_dir", "nofollow"};
@@ -69,9 +66,9 @@ int overlayfs_mount_by_text(const struct overlayfs *o, int target_fd, struct err
 
 int overlayfs_mount(const struct overlayfs *o, int target_fd, struct err *e)
 {
-	int r = by_option(o, target_fd, e);
+	struct mountfd_option first = {each, o->lowers[0]};
 
-	if (r == 0 || o->lowers_n == 1 || takes_each_layer(r))
-		return r;
+	if (o->lowers_n == 1 || mountfd_takes("overlay", &first))
+		return by_option(o, target_fd, e);
 	return overlayfs_mount_by_text(o, target_fd, e);
 }
