@@ -400,7 +400,7 @@ def test_deep_recursion_in_c_is_survived(python):
 
 
 def test_modules_in_the_directory_do_not_shadow_the_driver(execd, tmp_path):
-    for name in ("json", "traceback", "linecache", "signal", "asyncio", "re", "binascii"):
+    for name in ("json", "traceback", "signal", "asyncio", "re", "binascii"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('shadow')\n")
     code = Code(execd)
     context = code.create(cwd=str(tmp_path))
