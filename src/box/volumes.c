@@ -142,18 +142,56 @@ static bool is_root(int fd)
 	       a.st_ino == b.st_ino;
 }
 
-static int open_target(const struct setup *s, const struct warden_volume *v, int *ret,
-		       struct err *e)
+/* What is mounted of a sandbox's volumes. */
+struct mounted {
+	int fds[WARDEN_VOLUMES_MAX]; /* or -1 */
+};
+
+/* The volume that this one is mounted in, or -1. */
+static int outer_of(const struct setup *s, const struct warden_volume *v)
 {
-	osb_cleanup(fd_closep) int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	size_t longest = 0;
+	int found = -1;
+
+	for (size_t i = 0; i < s->volumes_n; i++) {
+		const char *path = s->volumes[i].mount_path;
+		size_t len = strlen(path);
+
+		if (len > longest && strncmp(v->mount_path, path, len) == 0 &&
+		    v->mount_path[len] == '/') {
+			longest = len;
+			found = (int)i;
+		}
+	}
+	return found;
+}
+
+/* In another volume no link is followed: others who have it could put one over any place of this
+ * sandbox. */
+static int find_target(const struct setup *s, const struct warden_volume *v,
+		       const struct mounted *m, int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int outer = outer_of(s, v);
+
+	if (outer < 0)
+		return open_below(root, v->mount_path + 1, resolve_in_root, make_plain, ret, e);
+	return open_below(m->fds[outer], v->mount_path + strlen(s->volumes[outer].mount_path) + 1,
+			  resolve_plain, make_plain, ret, e);
+}
+
+static int open_target(const struct setup *s, const struct warden_volume *v,
+		       const struct mounted *m, int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
 	int r = fsids_become(s->id_base, e);
 
 	if (r < 0)
 		return r;
-	r = open_below(root, v->mount_path + 1, resolve_in_root, make_plain, &fd, e);
+	r = find_target(s, v, m, &fd, e);
 	if (fsids_restore(e) < 0)
 		return e->code;
-	/* Links of the image stay in its root: they are a fault of its own. */
+	/* Links in the sandbox are its own fault, not the volume's. */
 	if (r < 0)
 		return err_set(e, r == -ELOOP || r == -EXDEV ? -ENOTDIR : r,
 			       "no mount point in the sandbox: %s", e->msg);
@@ -180,8 +218,9 @@ static int shape(const struct setup *s, const struct warden_volume *v, int mount
 	return r;
 }
 
-static int mount_one(const struct setup *s, const struct warden_volume *v, struct err *e)
+static int mount_one(const struct setup *s, size_t i, struct mounted *m, struct err *e)
 {
+	const struct warden_volume *v = &s->volumes[i];
 	osb_cleanup(fd_closep) int source = -1, copy = -1, target = -1;
 	int r = open_source(s, v, &source, e);
 
@@ -190,9 +229,11 @@ static int mount_one(const struct setup *s, const struct warden_volume *v, struc
 	if (r == 0)
 		r = shape(s, v, copy, e);
 	if (r == 0)
-		r = open_target(s, v, &target, e);
+		r = open_target(s, v, m, &target, e);
 	if (r == 0)
 		r = mountfd_attach_to(copy, target, e);
+	if (r == 0)
+		m->fds[i] = take_fd(copy);
 	return r;
 }
 
@@ -205,19 +246,31 @@ static size_t depth(const struct warden_volume *v)
 	return n;
 }
 
+static int mount_level(const struct setup *s, size_t level, struct mounted *m, size_t *done,
+		       struct err *e)
+{
+	for (size_t i = 0; i < s->volumes_n; i++) {
+		if (depth(&s->volumes[i]) != level)
+			continue;
+		(*done)++;
+		if (mount_one(s, i, m, e) < 0)
+			return err_ctx(e, "volumes[%zu]", i);
+	}
+	return 0;
+}
+
 /* Outer ones first: what is mounted in a volume must not be covered by it. */
 int volumes_mount(const struct setup *s, struct err *e)
 {
+	struct mounted m;
 	size_t done = 0;
+	int r = 0;
 
-	for (size_t level = 1; done < s->volumes_n; level++) {
-		for (size_t i = 0; i < s->volumes_n; i++) {
-			if (depth(&s->volumes[i]) != level)
-				continue;
-			done++;
-			if (mount_one(s, &s->volumes[i], e) < 0)
-				return err_ctx(e, "volumes[%zu]", i);
-		}
-	}
-	return 0;
+	for (size_t i = 0; i < ARRAY_LEN(m.fds); i++)
+		m.fds[i] = -1;
+	for (size_t level = 1; r == 0 && done < s->volumes_n; level++)
+		r = mount_level(s, level, &m, &done, e);
+	for (size_t i = 0; i < ARRAY_LEN(m.fds); i++)
+		fd_close(m.fds[i]);
+	return r;
 }

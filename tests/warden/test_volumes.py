@@ -229,6 +229,16 @@ def test_a_link_of_the_image_at_the_mount_path_stays_in_the_root(warden, named):
     b.kill()
 
 
+def test_no_link_in_a_volume_moves_what_is_mounted_in_it(run, named):
+    """Whoever shares the outer volume could cover any place of this sandbox."""
+    named(18)
+    for n, target in ((15, "/etc"), (16, "../etc"), (17, "/usr/bin")):
+        (named(n) / "sub").symlink_to(target)
+        for path in ("/data/sub", "/data/sub/x"):
+            e = refused(run, volume("/data", number=n), volume(path, number=18))
+            assert e.code == -errno.ENOTDIR and "volumes[1]: " in str(e)
+
+
 def test_a_link_in_a_volume_leads_into_the_sandbox(run, named, host):
     path = named(14)
     (path / "out").symlink_to(host / "secret")
