@@ -199,6 +199,9 @@ check_programs() {
 	local warden=src/warden/opensandbox-warden
 	component_tests warden-release "$out/gcc/$warden" WARDEN tests/warden
 	component_tests warden-sanitized "$out/sanitized/$warden" WARDEN tests/warden
+	local imager=src/imager/opensandbox-image
+	component_tests image-release "$out/gcc/$imager" IMAGER tests/image
+	component_tests image-sanitized "$out/sanitized/$imager" IMAGER tests/image
 	wait_for_tidy
 }
 

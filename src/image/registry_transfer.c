@@ -27,8 +27,8 @@
 
 struct transfers {
 	CURLM *multi;
-	struct list over; /* not yet returned */
-	const char *ca_file;
+	struct list over;	      /* not yet returned */
+	const char *ca_file, *ca_dir; /* or NULL: the machine's own */
 };
 
 struct running {
@@ -242,6 +242,8 @@ static void set_limits(struct running *x, const struct transfer_request *rq)
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "opensandbox-image");
 	if (x->ts->ca_file)
 		curl_easy_setopt(c, CURLOPT_CAINFO, x->ts->ca_file);
+	if (x->ts->ca_dir)
+		curl_easy_setopt(c, CURLOPT_CAPATH, x->ts->ca_dir);
 	if (rq->flags & TRANSFER_NO_PROXY)
 		curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 	if (rq->flags & TRANSFER_NO_VERIFY) {
@@ -315,17 +317,28 @@ void transfer_free(struct transfer *t)
 
 /* ---- all of them ---- */
 
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] ? value : NULL;
+}
+
 struct transfers *transfers_new(void)
 {
 	struct transfers *ts = mem_new(struct transfers);
-	const char *ca_file = getenv("SSL_CERT_FILE");
 
+	/* curl reads this one in lower case alone, for the sake of CGI programs, which we are not.
+	 */
+	if (!variable("http_proxy") && variable("HTTP_PROXY"))
+		(void)setenv("http_proxy", variable("HTTP_PROXY"), /* overwrite= */ 1);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
 		abort();
 	ts->multi = curl_multi_init();
 	if (!ts->multi)
 		abort();
-	ts->ca_file = ca_file && ca_file[0] ? ca_file : NULL;
+	ts->ca_file = variable("SSL_CERT_FILE");
+	ts->ca_dir = variable("SSL_CERT_DIR");
 	list_init(&ts->over);
 	return ts;
 }

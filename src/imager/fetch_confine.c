@@ -154,7 +154,7 @@ static int allow_some(scmp_filter_ctx ctx, struct err *e)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(families); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+				     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 	/* Threads of our own, for the resolver; clone3 hides its flags, and libraries know how to
 	 * do without. */
 	if (r == 0)
@@ -165,7 +165,7 @@ static int allow_some(scmp_filter_ctx ctx, struct err *e)
 	/* Limits may be read, not set. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-				     SCMP_A2(SCMP_CMP_EQ, 0));
+				     SCMP_A2(SCMP_CMP_EQ, 0, 0));
 	return r < 0 ? err_set(e, r, "allow sockets and threads") : 0;
 }
 

@@ -303,8 +303,8 @@ def test_a_challenge_after_a_redirect_is_not_answered(store, hostile, image):
         assert thief.authorizations() == [] and not thief.asked("/token")
 
 
-@pytest.mark.parametrize("target", ["ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://x/", "http://user:pw@127.0.0.1/",
-                                    "http://registry.test/x", "http://[", "//"])
+@pytest.mark.parametrize("target", ["ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://x/",
+                                    "http://user:pw@127.0.0.1/", "http://registry.test/x", "http://[", "//"])
 def test_redirects_to_what_is_no_place_for_us(store, hostile, image, target):
     name = hostile.add(image)
     hostile.hook = on_blob(image, 0, lambda h: h.redirect(target) or True)
@@ -383,7 +383,7 @@ def test_a_password_is_not_sent_twice_to_who_refuses_it(store, hostile, image):
 
 
 @pytest.mark.parametrize("realm", ["http://registry.test/token", "ftp://127.0.0.1/", "/token", "http://u:p@127.0.0.1/t",
-                                   "http://127.0.0.1:1/" + "x" * 9000])
+                                   "http://127.0.0.1:1/" + "x" * 9000], ids=["plain", "ftp", "path", "user", "long"])
 def test_token_servers_that_are_none(store, hostile, image, realm):
     name = hostile.add(image)
     tokens(hostile, realm)
@@ -416,8 +416,17 @@ def test_tokens_that_are_none(store, hostile, image, answer):
 
 def test_challenges_without_end(store, hostile, image):
     name = hostile.add(image)
-    hostile.hook = lambda h: (h.answer(200, {"token": "t"}) or True) if h.path.startswith("/token") else \
-        h.path != "/v2/" and (h.error(401, "again", {"WWW-Authenticate": f'Bearer realm="{hostile.url}/token"'}) or True)
+    challenge = {"WWW-Authenticate": f'Bearer realm="{hostile.url}/token"'}
+
+    def hook(h):
+        if h.path.startswith("/token"):
+            h.answer(200, {"token": "t"})
+        elif h.path == "/v2/":
+            return False
+        else:
+            h.error(401, "again", challenge)
+        return True
+    hostile.hook = hook
     code, message = store.refused(name)
     assert code == "UNAUTHORIZED" and "again" in message
     assert len(hostile.asked("/token")) <= 2
