@@ -163,14 +163,14 @@ static int allow_some(scmp_filter_ctx ctx, struct err *e)
 	/* Shared contents; how much of what we said was not heard yet. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				     SCMP_A1(SCMP_CMP_EQ, REFLINK_IOCTL));
+				     SCMP_A1(SCMP_CMP_EQ, REFLINK_IOCTL, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				     SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ));
+				     SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ, 0));
 	/* Limits may be read, not set. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-				     SCMP_A2(SCMP_CMP_EQ, 0));
+				     SCMP_A2(SCMP_CMP_EQ, 0, 0));
 	return r < 0 ? err_set(e, r, "allow threads") : 0;
 }
 
