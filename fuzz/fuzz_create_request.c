@@ -53,8 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	assert(timeout_s == 0 || (timeout_s >= 60 && timeout_s <= 86400));
-	assert(strcmp(spec.image, "host") == 0 && spec.image_uri[0]);
-	assert(spec.entrypoint.len > 0 && spec.entrypoint.v[0][0]);
+	assert(!spec.image_uri != !spec.snapshot_id);
+	assert(spec.image_uri ? spec.image_uri[0] : spec.snapshot_id[0]);
+	assert(spec.entrypoint.len == 0 || spec.entrypoint.v[0][0]);
 	assert(spec.runtime_limits.pids > 0);
 	for (size_t i = 0; i < spec.env.n; i++)
 		assert(spec.env.v[i].name[0] && !strchr(spec.env.v[i].name, '='));
