@@ -26,6 +26,7 @@
 #include "box/rootfs.h"
 #include "box/volumes.h"
 #include "sys/clone.h"
+#include "sys/mountfd.h"
 #include "sys/userns.h"
 
 typedef int step_fn(const struct setup *s, struct err *e);
@@ -49,15 +50,21 @@ static int enter_network(const struct setup *s, struct err *e)
 	return 0;
 }
 
-static int pivot(const struct setup *s, struct err *e)
+/* The new root is the current directory since it was mounted. */
+static int exchange_root(const struct setup *s, struct err *e)
 {
-	(void)s; /* the root is the current directory since it was mounted */
-	if (clone_pivot_root(e) < 0)
-		return e->code;
-	if (umount2(".", MNT_DETACH) < 0)
+	osb_cleanup(fd_closep) int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = root < 0 ? err_set(e, -errno, "open the new root: %m") : 0;
+
+	if (r == 0)
+		r = mountfd_attach(root, s->bottom_fd, ".", e);
+	if (r < 0)
+		return r;
+	/* From the bottom, over which the new root lies now. */
+	if (fchdir(s->bottom_fd) < 0 || umount2(SETUP_ABOVE, MNT_DETACH) < 0)
 		return err_set(e, -errno, "detach the old root: %m");
-	if (chdir("/") < 0)
-		return err_set(e, -errno, "chdir /: %m");
+	if (fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+		return err_set(e, -errno, "enter the new root: %m");
 	return 0;
 }
 
@@ -112,7 +119,7 @@ static const struct {
 	{"/proc", rootfs_mount_proc},
 	{"/sys", rootfs_mount_sys},
 	{"/dev", rootfs_mount_dev},
-	{"pivot root", pivot},
+	{"new root", exchange_root},
 	{"resource limits", limit_resources},
 	{"keyrings", isolate_keyrings},
 	{"file descriptors", place_fds},
@@ -122,13 +129,15 @@ static const struct {
 	{"system call filter", load_filter},
 };
 
-static osb_noreturn void child(const struct setup *s, int report_fd)
+static osb_noreturn void child(const struct setup *given, int report_fd)
 {
 	struct err e = ERR_NONE;
+	struct setup own = *given, *s = &own;
 	int exec_fd = fcntl(s->exec_fd, F_DUPFD_CLOEXEC, 64);
 	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, 64);
 
-	if (exec_fd < 0 || report < 0)
+	s->bottom_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (exec_fd < 0 || report < 0 || s->bottom_fd < 0)
 		_exit(127);
 	clone_reset_signals();
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {

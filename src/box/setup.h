@@ -16,6 +16,16 @@ struct err;
 struct filter;
 struct warden_volume;
 
+/*
+ * pivot_root(2) looks at every process of the host, so a sandbox's root is not exchanged for ours
+ * but put beside it.  At the bottom of our mount namespace, and of every sandbox's, lies a
+ * read-only directory with nothing in it but one directory of this name, where all that we see is
+ * mounted, and links into that.  It is our root and current directory when we clone.  The child
+ * takes what is mounted away as a whole, and its own root lies on the bottom: of ours there is
+ * nothing left in its namespace but names.
+ */
+#define SETUP_ABOVE "above"
+
 /* Everything the child needs, prepared before it is cloned.  All borrowed. */
 struct setup {
 	const char *new_root;	/* an empty directory of ours where the root is put together */
@@ -30,6 +40,7 @@ struct setup {
 	/* Where volumes are: named ones as N/data, allowed host paths and mounted ones as N. */
 	const char *volumes_dir, *hosts_dir, *mounted_dir;
 	const char *shared; /* what shared_make() made */
+	int bottom_fd;	    /* the child opens it for itself */
 	int userns_fd;
 	uint32_t id_base; /* first host id of the sandbox */
 	int netns_fd;

@@ -136,13 +136,6 @@ static int refresh_image(const char *state_dir, const struct resolv_conf *dns, s
 	return host_image_refresh(path, dns, e);
 }
 
-static int make_shared(const struct cgroups *c, struct err *e)
-{
-	if (mkdir(PATHS_SHARED, 0755) < 0)
-		return err_set(e, -errno, "mkdir %s: %m", PATHS_SHARED);
-	return shared_make(PATHS_SHARED, c, e);
-}
-
 static int open_means(struct warden *w, const struct options *o, struct err *e)
 {
 	struct resolv_conf dns;
@@ -163,7 +156,7 @@ static int open_means(struct warden *w, const struct options *o, struct err *e)
 	if (r == 0)
 		r = cgroups_open(PATHS_CGROUP, tag, &w->cgroups, e);
 	if (r == 0)
-		r = make_shared(w->cgroups, e);
+		r = shared_make(PATHS_SHARED, w->cgroups, e);
 	if (r == 0)
 		r = netslots_new(tag, o->network ? o->subnet : NULL, &dns, &w->nets, e);
 	return r;

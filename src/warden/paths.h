@@ -3,9 +3,11 @@
  */
 #pragma once
 
+#include "box/setup.h"
+
 #define PATHS_STATE    "/state"
-#define PATHS_NEW_ROOT "/new"
-#define PATHS_SHARED   "/shared" /* see box/shared.h */
+#define PATHS_NEW_ROOT "/" SETUP_ABOVE "/new"	 /* as it is, for mounts do not follow links */
+#define PATHS_SHARED   "/" SETUP_ABOVE "/shared" /* see box/shared.h */
 #define PATHS_CGROUP   "/sys/fs/cgroup"
 #define PATHS_IMAGES   PATHS_STATE "/images"
 #define PATHS_VOLUMES  PATHS_STATE "/volumes"

@@ -3,6 +3,7 @@
  */
 #include "warden/small_root.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "box/setup.h"
 #include "sys/clone.h"
 #include "sys/mountfd.h"
 #include "warden/options.h"
@@ -134,7 +136,8 @@ static int fill(const struct options *o, int state_fd, struct err *e)
 	if (r < 0)
 		return r;
 	if (mkdir("state", 0755) < 0 || mkdir("new", 0755) < 0 || mkdir("proc", 0755) < 0 ||
-	    mkdir("tmp", 0700) < 0 || mkdir("run", 0755) < 0 || mkdir("etc", 0755) < 0)
+	    mkdir("tmp", 0700) < 0 || mkdir("shared", 0755) < 0 || mkdir("run", 0755) < 0 ||
+	    mkdir("etc", 0755) < 0)
 		return err_set(e, -errno, "mkdir: %m");
 	r = mountfd_attach(state_fd, AT_FDCWD, "state", e);
 	if (r == 0)
@@ -148,10 +151,61 @@ static int fill(const struct options *o, int state_fd, struct err *e)
 	return r;
 }
 
+/* What lies at the bottom of every namespace holds nothing: see setup.h. */
+static int mount_bottom(int *ret, struct err *e)
+{
+	struct mountfd_option o[] = {{"mode", "0755"}, {"size", "16k"}};
+	int r = mountfd_new("tmpfs", o, ARRAY_LEN(o), MOUNTFD_NOSUID, ret, e);
+
+	if (r == 0)
+		r = mountfd_attach(*ret, AT_FDCWD, STAGE, e);
+	if (r == 0 && mkdir(STAGE "/" SETUP_ABOVE, 0755) < 0)
+		r = err_set(e, -errno, "mkdir: %m");
+	return r;
+}
+
+/* Names are the same as if what lies above were the root. */
+static int link_names(struct err *e)
+{
+	DIR *d = opendir(SETUP_ABOVE);
+	struct dirent *entry;
+	int r = d ? 0 : err_set(e, -errno, "list the small root: %m");
+
+	while (r == 0 && (entry = readdir(d))) {
+		char target[sizeof(SETUP_ABOVE "/") + sizeof(entry->d_name)];
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(target, sizeof(target), SETUP_ABOVE "/%s", entry->d_name);
+		if (symlink(target, entry->d_name) < 0)
+			r = err_set(e, -errno, "link %s: %m", entry->d_name);
+	}
+	if (d)
+		closedir(d);
+	return r;
+}
+
+static int enter_bottom(int bottom, struct err *e)
+{
+	int r;
+
+	if (chdir(STAGE) < 0)
+		return err_set(e, -errno, "chdir: %m");
+	r = link_names(e);
+	if (r == 0)
+		r = clone_pivot_root(e);
+	if (r < 0)
+		return r;
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_set(e, -errno, "leave the old root: %m");
+	return mountfd_shape(
+		bottom, MOUNTFD_RDONLY | MOUNTFD_NOSUID | MOUNTFD_NODEV | MOUNTFD_NOEXEC, -1, e);
+}
+
 int small_root_enter(const struct options *o, struct err *e)
 {
 	struct mountfd_option tmpfs[] = {{"mode", "0755"}, {"size", "1m"}};
-	osb_cleanup(fd_closep) int root = -1, state = -1;
+	osb_cleanup(fd_closep) int bottom = -1, root = -1, state = -1;
 	int r;
 
 	if (unshare(CLONE_NEWNS) < 0)
@@ -162,17 +216,13 @@ int small_root_enter(const struct options *o, struct err *e)
 	if (r == 0)
 		r = mountfd_new("tmpfs", tmpfs, ARRAY_LEN(tmpfs), MOUNTFD_NOSUID, &root, e);
 	if (r == 0)
-		r = mountfd_attach(root, AT_FDCWD, STAGE, e);
+		r = mount_bottom(&bottom, e);
+	if (r == 0)
+		r = mountfd_attach(root, AT_FDCWD, STAGE "/" SETUP_ABOVE, e);
 	if (r < 0)
 		return r;
-	if (chdir(STAGE) < 0)
+	if (chdir(STAGE "/" SETUP_ABOVE) < 0)
 		return err_set(e, -errno, "chdir: %m");
 	r = fill(o, state, e);
-	if (r == 0)
-		r = clone_pivot_root(e);
-	if (r < 0)
-		return r;
-	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return err_set(e, -errno, "leave the old root: %m");
-	return 0;
+	return r < 0 ? r : enter_bottom(bottom, e);
 }

@@ -70,3 +70,25 @@ def test_nothing_hidden_is_in_reach(box):
 def test_an_overlay_takes_no_marks_of_its_own(box):
     assert box.attempt("trusted_xattr") in ("EPERM", "ENOTSUP", "EOPNOTSUPP")
     assert box.attempt("mknod_char", 0) == "EPERM"  # a whiteout
+
+
+def test_what_sandboxes_share_cannot_be_changed(box):
+    """The empty file and directory over parts of /proc, and the tree of /sys, are the same in all."""
+    said = box.python("""
+paths = ["/sys", "/sys/fs", "/sys/fs/cgroup", "/sys/devices/system", "/sys/devices/system/cpu"]
+paths += [p for p in ("/proc/keys", "/proc/kcore", "/proc/modules", "/proc/acpi", "/proc/scsi")
+          if os.path.exists(p)]
+for path in paths:
+    inside = os.path.join(path, "new")
+    for change in (lambda: os.chmod(path, 0o777), lambda: os.chown(path, 0, 0),
+                   lambda: os.utime(path), lambda: os.setxattr(path, "user.x", b"y"),
+                   lambda: os.mkdir(inside) if os.path.isdir(path) else os.truncate(path, 9),
+                   lambda: os.link(path, "/tmp/linked")):
+        try:
+            change()
+            print("changed", path)
+        except OSError as e:
+            assert e.errno in (errno.EROFS, errno.EPERM, errno.EACCES, errno.EXDEV), (path, e)
+print("tried", len(paths))
+""")
+    assert "changed" not in said and "tried" in said, said
