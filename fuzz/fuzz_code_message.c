@@ -1,5 +1,5 @@
 /*
- * fuzz_code_message.c - lines of a driver, and the bodies of /code.
+ * fuzz_code_message.c - lines of a driver, the bodies of /code, and lists of interpreters.
  *
  * Whatever is accepted is complete for its kind and becomes whole events; whatever is refused says
  * why.
@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "codec/counted_names.h"
 #include "codec/json.h"
 #include "execd/code_events.h"
 #include "execd/code_message.h"
@@ -23,6 +24,21 @@ static void check_events(const struct code_message *m)
 				      : code_event_result(&out, m, 1);
 
 	assert(r == 0 && view_ends(buf_view(&out), VIEW("}\n\n")));
+}
+
+static void check_names(struct view text)
+{
+	struct err e = ERR_NONE;
+	struct view name;
+	uint64_t n, sum = 0;
+
+	if (counted_names_check(text, 32, &e) < 0)
+		return;
+	while (counted_names_next(&text, &name, &n, &e) > 0) {
+		assert(name.len > 0 && name.len <= COUNTED_NAME_MAX);
+		sum += n;
+	}
+	assert(e.code == 0 && sum <= 32);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -46,5 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (code_context_request_decode(text, &q, &e) < 0)
 		assert(e.msg[0] != '\0');
 	code_request_done(&q);
+	check_names(text);
 	return 0;
 }

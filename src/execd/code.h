@@ -32,5 +32,5 @@ void codes_delete_language(struct codes *cs, const struct code_language *languag
 /* Walks those that clients see, oldest first: NULL begins, NULL ends. */
 struct code_context *codes_next(struct codes *cs, const struct code_context *c);
 
-/* Starts interpreters ahead: `text` is what code_pool_check() has found good. */
+/* Starts interpreters ahead, by a list like "python:2,bash". */
 void codes_pool_fill(struct codes *cs, struct view text);

@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "codec/counted_names.h"
 #include "execd/app.h"
 #include "execd/code_driver.h"
 #include "execd/code_languages.h"
@@ -129,57 +129,43 @@ static void on_refill(void *arg)
 	}
 }
 
-/* "python:2": its language and number. */
-static int parse_want(struct view text, struct want *ret, struct err *e)
-{
-	size_t colon = view_find(text, ':');
-	uint64_t n = 1;
-
-	ret->language = code_language_find(view_trim(view_first(text, colon)));
-	if (!ret->language)
-		return err_set(e, -EINVAL, "code pool: '" VIEW_FMT "' is no language with a driver",
-			       VIEW_ARG(view_first(view_trim(view_first(text, colon)), 32)));
-	if (colon < text.len && !num_parse_u64(view_trim(view_skip(text, colon + 1)), &n))
-		return err_set(e, -EINVAL, "code pool: '" VIEW_FMT "' has no number",
-			       VIEW_ARG(view_first(text, 64)));
-	if (n > CODE_POOL_MAX)
-		return err_set(e, -EINVAL, "code pool: at most %d interpreters", CODE_POOL_MAX);
-	ret->n = (size_t)n;
-	return 0;
-}
-
 int code_pool_check(struct view text, struct err *e)
 {
-	struct view part;
-	size_t sum = 0;
+	struct view rest = text, name;
+	uint64_t n;
 
-	while (view_split(&text, ',', &part)) {
-		struct want w;
-
-		if (parse_want(part, &w, e) < 0)
-			return e->code;
-		sum += w.n;
-	}
-	if (sum > CODE_POOL_MAX)
-		return err_set(e, -EINVAL, "code pool: at most %d interpreters", CODE_POOL_MAX);
+	if (counted_names_check(text, CODE_POOL_MAX, e) < 0)
+		return err_ctx(e, "code pool");
+	while (counted_names_next(&rest, &name, &n, e) > 0)
+		if (!code_language_find(name))
+			return err_set(e, -EINVAL,
+				       "code pool: '" VIEW_FMT "' is no language with a driver",
+				       VIEW_ARG(name));
 	return 0;
 }
 
 void code_pool_fill(struct code_pool *p, struct view text)
 {
-	struct view part;
+	struct err e = ERR_NONE;
+	struct view name;
+	uint64_t n;
 
-	while (view_split(&text, ',', &part)) {
-		struct want *w = mem_new(struct want);
-		struct err e = ERR_NONE;
-
-		if (parse_want(part, w, &e) < 0) {
-			free(w);
-			continue;
-		}
-		list_push_back(&p->wanted, &w->link);
+	if (counted_names_check(text, CODE_POOL_MAX, &e) < 0) {
+		log_line(LOG_WARN, "no interpreters are started ahead", LOG_S("err", e.msg));
+		return;
 	}
-	loop_task_post(p->refill);
+	while (counted_names_next(&text, &name, &n, &e) > 0) {
+		struct want *w = mem_new(struct want);
+
+		w->language = code_language_find(name);
+		w->n = (size_t)n;
+		if (w->language)
+			list_push_back(&p->wanted, &w->link);
+		else
+			free(w);
+	}
+	if (!list_empty(&p->wanted))
+		loop_task_post(p->refill);
 }
 
 static bool same_env(const struct code_pool *p, const struct code_driver *d)

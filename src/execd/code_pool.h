@@ -22,7 +22,7 @@ void code_pool_free(struct code_pool *p); /* accepts NULL */
 /* Is this a list like "python:2,bash:1"?  An empty one is a pool of nothing. */
 osb_must_check int code_pool_check(struct view text, struct err *e);
 
-/* Starts what `text` (checked) asks for. */
+/* Starts what `text` asks for; languages that are unknown here are left out. */
 void code_pool_fill(struct code_pool *p, struct view text);
 
 /* One that is ready, with the environment that a context would get now; or NULL. */

@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "codec/json.h"
-#include "execd/code_pool.h"
 #include "execd/env.h"
 #include "net/loop.h"
 #include "sys/seqpacket.h"
@@ -68,7 +67,6 @@ int start_file_parse(struct view text, struct start_file *ret, struct err *e)
 	    take_string(f.root, "user", &f.user, e) < 0 ||
 	    take_string(f.root, "token", &f.token, e) < 0 ||
 	    take_string(f.root, "codePool", &f.code_pool, e) < 0 ||
-	    code_pool_check(view_of(f.code_pool), e) < 0 ||
 	    json_field_object(f.root, "lifecycle", &f.lifecycle, e) < 0)
 		return err_ctx(e, "start file");
 	*ret = f;

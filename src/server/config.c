@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/counted_names.h"
 #include "codec/image_ref.h"
 #include "codec/toml.h"
 #include "server/config_images.h"
@@ -343,6 +344,8 @@ static int check(struct config *c, struct err *e)
 	if (c->state_dir[0] != '/')
 		return err_set(e, -EINVAL, "native.state_dir must be an absolute path, not '%s'",
 			       c->state_dir);
+	if (c->code_pool && counted_names_check(view_of(c->code_pool), CONFIG_CODE_POOL_MAX, e) < 0)
+		return err_ctx(e, "native.code_pool");
 	return check_subnet(c->subnet, e);
 }
 

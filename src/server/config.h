@@ -13,6 +13,8 @@
 
 struct err;
 
+#define CONFIG_CODE_POOL_MAX 32 /* interpreters that one sandbox may start ahead */
+
 struct config_alias {
 	char *pattern; /* glob over image references: "opensandbox/code-interpreter:*" */
 	char *image;   /* "host", or the name of an image */
@@ -38,8 +40,9 @@ struct config {
 	char *runtime_type; /* "native" */
 	/* [native] */
 	char *state_dir;
-	char *user;   /* the server's own user; default "nobody" */
-	char *subnet; /* "10.88.0.0/16"-like */
+	char *user;	 /* the server's own user; default "nobody" */
+	char *subnet;	 /* "10.88.0.0/16"-like */
+	char *code_pool; /* interpreters that sandboxes start ahead, like "python:1"; or NULL */
 	bool network;
 	bool exec_token;
 	int64_t pids_limit, max_sandboxes, max_concurrent_creates, max_concurrent_requests, seeds;

@@ -73,6 +73,10 @@ const struct config_key config_keys[] = {
 	{"native", "seeds", NUMBER, AT(seeds), 0, 256, NULL, "8",
 	 "Sandboxes that are made ahead and wait, so that a create need not."},
 
+	{"native", "code_pool", CONFIG_STRING, AT(code_pool), 0, 0, NULL, NULL,
+	 "Interpreters that every sandbox starts ahead for code contexts, like `python:1,bash:1`; a "
+	 "create's extension `opensandbox.code.pool` wins."},
+
 	{"native.aliases", "*", CONFIG_ALIASES, AT(aliases), 0, 0, NULL,
 	 "{ \"opensandbox/code-interpreter:*\" = \"host\" }",
 	 "Image names, `*` matching anything, and the image that stands for them: `host`, which is "

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/counted_names.h"
 #include "codec/image_ref.h"
 #include "codec/json.h"
 #include "codec/label.h"
@@ -47,6 +48,21 @@ static bool blank(struct view text)
 	return view_trim(text).len == 0;
 }
 
+/* Interpreters that the sandbox starts ahead; which languages there are, it knows itself. */
+static int read_code_pool(struct reading *r, struct failure *f)
+{
+	const char *pool = pairs_get(&r->spec->extensions, "opensandbox.code.pool");
+	struct err e = ERR_NONE;
+
+	if (pool && counted_names_check(view_of(pool), CONFIG_CODE_POOL_MAX, &e) < 0)
+		return failure_set(f, 400, REQUEST_CODE, "extensions: opensandbox.code.pool: %s",
+				   e.msg);
+	if (!pool)
+		pool = r->config->code_pool;
+	r->spec->code_pool = pool ? mem_strdup(pool) : NULL;
+	return 0;
+}
+
 static int read_extensions(struct reading *r, struct failure *f)
 {
 	const char *renew, *pool;
@@ -69,7 +85,7 @@ static int read_extensions(struct reading *r, struct failure *f)
 	if (pool && !blank(view_of(pool)))
 		return failure_set(f, 400, "SANDBOX::UNSUPPORTED_POOL_REF",
 				   "this server has no pools: extensions.poolRef cannot be used");
-	return 0;
+	return read_code_pool(r, f);
 }
 
 /* Exactly one source; the ones that this server does not have are refused by name. */

@@ -151,6 +151,7 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	pairs_done(&s->extensions);
 	free(s->os);
 	free(s->arch);
+	free(s->code_pool);
 	if (s->pre_start) {
 		hook_done(s->pre_start);
 		free(s->pre_start);

@@ -102,6 +102,7 @@ struct sandbox_spec {
 	char *os, *arch;   /* platform, or NULL */
 	struct runtime_limits runtime_limits;
 	int64_t renew_extend_s;		/* access.renew.extend.seconds; 0 = none */
+	char *code_pool;		/* interpreters started ahead, or NULL; not stored */
 	struct sandbox_hook *pre_start; /* or NULL */
 	struct sandbox_hook *periodic;
 	size_t periodic_n;
@@ -113,7 +114,7 @@ void sandbox_spec_done(struct sandbox_spec *s);
 osb_must_check int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e);
 osb_must_check int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e);
 
-/* What execd reads: entrypoint, environment, token, hooks. */
+/* What execd reads: entrypoint, environment, token, hooks, interpreters to start ahead. */
 osb_must_check int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret,
 				      struct err *e);
 

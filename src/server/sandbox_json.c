@@ -154,6 +154,7 @@ int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **r
 	put_optional(&w, "user", s->root.user);
 	put_optional(&w, "cwd", s->root.cwd);
 	put_optional(&w, "token", token);
+	put_optional(&w, "codePool", s->code_pool);
 	put_lifecycle(&w, s);
 	json_write_object_end(&w);
 	return finish(&w, &out, ret, e);
@@ -253,7 +254,7 @@ int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e
 	ret->snapshot_id = get_text(v, "snapshotId");
 	sandbox_root_parse(v, &ret->root);
 	volumes_list_parse(json_get(v, "volumes"), &ret->volumes);
-	if (!ret->root.image && !ret->reference)
+	if (!ret->root.image && !ret->reference && !ret->snapshot_id)
 		return err_set(e, -EINVAL, "a stored sandbox names no image");
 	get_strings(v, "entrypoint", &ret->entrypoint);
 	get_pairs(v, "env", &ret->env);

@@ -66,6 +66,7 @@ static void an_empty_file_gives_the_defaults(void **state)
 	assert_string_equal(c.user, "nobody");
 	assert_true(c.network);
 	assert_true(c.exec_token);
+	assert_null(c.code_pool);
 	assert_false(c.renew_enabled);
 	assert_int_equal(c.pids_limit, 4096);
 	assert_int_equal(c.seeds, 8);
@@ -176,6 +177,7 @@ static void a_wrong_file_is_refused_with_file_and_reason(void **state)
 		{"[native]\nsubnet = \"10.0.0.0\"\n", "native.subnet must be"},
 		{"[native]\nsubnet = \"10.0.0.1/24\"\n", "native.subnet must be"},
 		{"[native]\nsubnet = \"10.0.0.0/30\"\n", "native.subnet must be"},
+		{"[native]\ncode_pool = \"python:x\"\n", "native.code_pool: "},
 		{"[native]\naliases = 1\n", ": line 2: "},
 		{"[native.aliases]\n\"a\" = \"No Image\"\n", "line 2: an alias is"},
 		{"[native.aliases]\n\"a\" = 1\n", "line 2: an alias is"},

@@ -141,6 +141,10 @@ static const struct {
 	 "SANDBOX::INVALID_PARAMETER", "access.renew.extend.seconds"},
 	{WITH("\"extensions\":{\"access.renew.extend.seconds\":\"many\"}"), 400,
 	 "SANDBOX::INVALID_PARAMETER", "access.renew.extend.seconds"},
+	{WITH("\"extensions\":{\"opensandbox.code.pool\":\"python:many\"}"), 400,
+	 "SANDBOX::INVALID_PARAMETER", "opensandbox.code.pool"},
+	{WITH("\"extensions\":{\"opensandbox.code.pool\":\"python:33\"}"), 400,
+	 "SANDBOX::INVALID_PARAMETER", "opensandbox.code.pool"},
 	{WITH("\"lifecycle\":[]"), 422, "SANDBOX::INVALID_PARAMETER", "lifecycle"},
 	{WITH("\"lifecycle\":{\"preStart\":[]}"), 422, "SANDBOX::INVALID_PARAMETER", "preStart"},
 	{WITH("\"lifecycle\":{\"preStart\":{}}"), 422, "SANDBOX::INVALID_PARAMETER", "command"},
@@ -190,7 +194,8 @@ static void takes_everything_that_there_is(void **state)
 		"\"resourceRequests\":{\"cpu\":\"0.5\",\"memory\":\"512Mi\"},"
 		"\"env\":{\"A\":\"1\",\"GONE\":null,\"B\":\"\"},\"metadata\":{\"x/y\":\"z\"},"
 		"\"platform\":{\"os\":\" LINUX \",\"arch\":\"amd64\"},"
-		"\"extensions\":{\"access.renew.extend.seconds\":\" 600 \",\"other\":\"kept\"},"
+		"\"extensions\":{\"access.renew.extend.seconds\":\" 600 \",\"other\":\"kept\","
+		"\"opensandbox.code.pool\":\"python:2\"},"
 		"\"lifecycle\":{\"preStart\":{\"command\":[\"p\"]},\"periodic\":[{\"name\":\"n\","
 		"\"schedule\":\"@every 5s\",\"command\":[\"q\"],\"timeoutSeconds\":7}]},"
 		"\"volumes\":[],\"secureAccess\":false,\"credentialProxy\":{\"enabled\":false},"
@@ -222,6 +227,7 @@ static void takes_everything_that_there_is(void **state)
 	assert_string_equal(spec.arch, "amd64");
 	assert_int_equal(spec.renew_extend_s, 600);
 	assert_string_equal(pairs_get(&spec.extensions, "other"), "kept");
+	assert_string_equal(spec.code_pool, "python:2");
 	assert_int_equal(spec.pre_start->timeout_s, 60);
 	assert_int_equal(spec.periodic_n, 1);
 	assert_int_equal(spec.periodic[0].timeout_s, 7);

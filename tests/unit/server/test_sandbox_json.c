@@ -50,6 +50,7 @@ static struct sandbox_spec full_spec(void)
 	pairs_add(&s.limits, VIEW("cpu"), VIEW("1"));
 	pairs_add(&s.requests, VIEW("memory"), VIEW("1Gi"));
 	pairs_add(&s.extensions, VIEW("x"), VIEW("y"));
+	s.code_pool = mem_strdup("python:1");
 	s.os = mem_strdup("linux");
 	s.arch = mem_strdup("amd64");
 	s.runtime_limits = (struct runtime_limits){
@@ -139,6 +140,7 @@ static void tells_execd_the_entrypoint_environment_token_and_hooks(void **state)
 	assert_true(json_str(json_get(v, "user"), &word) && view_is(word, "app:app"));
 	assert_true(json_str(json_get(v, "cwd"), &word) && view_is(word, "/srv"));
 	assert_true(json_str(json_get(v, "token"), &word) && view_is(word, "t-_"));
+	assert_true(json_str(json_get(v, "codePool"), &word) && view_is(word, "python:1"));
 	lifecycle = json_get(v, "lifecycle");
 	assert_int_equal(json_len(json_get(lifecycle, "periodic")), 2);
 	assert_non_null(json_get(lifecycle, "preStart"));
