@@ -82,7 +82,7 @@ static void check_inside(int root_fd)
 		assert(!S_ISBLK(st.st_mode) && !S_ISSOCK(st.st_mode));
 		assert(!S_ISCHR(st.st_mode) || st.st_rdev == makedev(0, 0));
 		if (S_ISDIR(st.st_mode) && !t.leaving) {
-			(void)fchmodat(t.dir_fd, t.name, 0700, 0);
+			assert(fchmodat(t.dir_fd, t.name, 0700, 0) == 0);
 			assert(tree_walk_enter(w, &e) == 0);
 		}
 	}
