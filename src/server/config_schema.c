@@ -72,7 +72,6 @@ const struct config_key config_keys[] = {
 	 "Requests under way at a time, streams included; more are refused with 503. 0: no limit."},
 	{"native", "seeds", NUMBER, AT(seeds), 0, 256, NULL, "8",
 	 "Sandboxes that are made ahead and wait, so that a create need not."},
-
 	{"native", "code_pool", CONFIG_STRING, AT(code_pool), 0, 0, NULL, NULL,
 	 "Interpreters that every sandbox starts ahead for code contexts, like `python:1,bash:1`; a "
 	 "create's extension `opensandbox.code.pool` wins."},
