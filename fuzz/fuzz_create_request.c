@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "codec/warden_mounts.h"
 #include "server/config.h"
 #include "server/failure.h"
 #include "server/request_create.h"
@@ -36,12 +37,30 @@ static void check_stored(const struct sandbox_spec *spec)
 	free(text_again);
 }
 
+static void check_volumes(const struct volumes_list *l)
+{
+	assert(l->n <= WARDEN_VOLUMES_MAX);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct volume *v = &l->v[i];
+
+		assert(warden_mounts_path_ok(view_of(v->mount_path)));
+		assert(warden_mounts_sub_path_ok(view_of(v->below)));
+		assert(v->kind != VOLUME_HOST || v->number < 2);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static char data_dir[] = "/data", share_dir[] = "/srv/x/";
+	static char *allowed[] = {data_dir, share_dir, NULL};
 	static char pattern[] = "opensandbox/code-interpreter:*", image[] = "host";
 	static struct config_alias alias = {.pattern = pattern, .image = image};
 	const struct config config = {
-		.max_sandbox_timeout_seconds = 86400, .aliases = &alias, .aliases_n = 1};
+		.max_sandbox_timeout_seconds = 86400,
+		.aliases = &alias,
+		.aliases_n = 1,
+		.allowed_host_paths = {.v = allowed, .len = 2},
+	};
 	struct failure f = FAILURE_NONE;
 	struct sandbox_spec spec;
 	struct err e = ERR_NONE;
@@ -57,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(spec.image_uri ? spec.image_uri[0] : spec.snapshot_id[0]);
 	assert(spec.entrypoint.len == 0 || spec.entrypoint.v[0][0]);
 	assert(spec.runtime_limits.pids > 0);
+	check_volumes(&spec.volumes);
 	for (size_t i = 0; i < spec.env.n; i++)
 		assert(spec.env.v[i].name[0] && !strchr(spec.env.v[i].name, '='));
 	check_stored(&spec);

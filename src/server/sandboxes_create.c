@@ -96,8 +96,10 @@ static void created(void *arg, const struct runtime_handle *handle, const struct
 
 	s->creating--;
 	if (e) {
-		failure_set(&f, e->code == -EAGAIN ? 503 : 500, "DOCKER::SANDBOX_START_FAILED",
-			    "the sandbox could not be started: %s", e->msg);
+		if (!volumes_list_failure(&b->spec.volumes, e, &f))
+			failure_set(&f, e->code == -EAGAIN ? 503 : 500,
+				    "DOCKER::SANDBOX_START_FAILED",
+				    "the sandbox could not be started: %s", e->msg);
 		if (e->code == -EAGAIN)
 			f.retry_after_s = 1;
 		sandboxes_not_created(op, SANDBOX_REASON_START, &f);
@@ -161,6 +163,7 @@ static void volumes_ready(void *arg, const struct failure *f)
 	struct operation *op = arg;
 
 	if (!f) {
+		free(take_ptr(op->sandbox->spec_text)); /* their numbers belong into it */
 		launch(op);
 		return;
 	}

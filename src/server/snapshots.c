@@ -21,6 +21,7 @@
 #include "codec/json.h"
 #include "codec/json_writer.h"
 #include "server/failure.h"
+#include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
 #include "server/sandboxes.h"
@@ -84,7 +85,7 @@ static void add(struct snapshots *s, struct snapshot *n)
 static void drop(struct snapshots *s, struct snapshot *n)
 {
 	if (n->layer)
-		layers_leave(s->means.layers, n->root.layers, n->root.layers_n);
+		images_leave(s->means.images, &n->root);
 	map_remove(s->by_id, view_of(n->id));
 	snapshot_free(n);
 }
@@ -157,7 +158,7 @@ static int record_ready(struct capture *c, struct err *e)
 	if (r < 0)
 		return r;
 	add_layer(&n->root, c->number);
-	layers_use(s->means.layers, n->root.layers, n->root.layers_n);
+	images_use(s->means.images, &n->root);
 	n->layer = c->number;
 	describe(c, text, sizeof(text));
 	snapshot_become(n, SNAPSHOT_READY, SNAPSHOT_REASON_READY, text);
@@ -165,7 +166,7 @@ static int record_ready(struct capture *c, struct err *e)
 	if (r == 0)
 		return sandboxes_add_event(s->means.sandboxes, n->sandbox_id, "Snapshotted", text,
 					   e);
-	layers_leave(s->means.layers, n->root.layers, n->root.layers_n);
+	images_leave(s->means.images, &n->root);
 	n->root.layers_n--;
 	n->layer = 0;
 	return r;
@@ -215,6 +216,7 @@ static void not_captured(void *arg, const char *code, const char *message)
 		return;
 	}
 	fail(c, message);
+	layers_discard(c->service->means.layers, &c->number, 1);
 	sandboxes_thaw(c->service->means.sandboxes, c->snapshot->sandbox_id, thawed, c);
 }
 
@@ -380,7 +382,7 @@ static int load_one(void *arg, const struct store_snapshot *record)
 		return 0;
 	}
 	if (n->layer)
-		layers_use(s->means.layers, n->root.layers, n->root.layers_n);
+		images_use(s->means.images, &n->root);
 	add(s, n);
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 struct err;
 struct failure;
+struct images;
 struct jobs;
 struct layers;
 struct sandbox;
@@ -25,6 +26,7 @@ struct store;
 struct snapshots_means {
 	struct store *store;
 	struct jobs *jobs;
+	struct images *images;
 	struct layers *layers;
 	struct sandboxes *sandboxes;
 };

@@ -70,6 +70,7 @@ static void format_one(struct json_writer *w, const struct volume *v)
 	json_put_int(w, "number", (int64_t)v->number);
 	put_text(w, "path", v->path);
 	put_text(w, "claim", v->claim);
+	json_put_bool(w, "mustExist", v->must_exist);
 	json_put_bool(w, "removeAfter", v->remove_after);
 	json_put_bool(w, "made", v->made);
 	put_text(w, "bucket", v->bucket.bucket);
@@ -137,6 +138,7 @@ void volumes_list_parse(const struct json *array, struct volumes_list *ret)
 		out->number = (uint64_t)number;
 		out->path = get_text(v, "path");
 		out->claim = get_text(v, "claim");
+		out->must_exist = get_bool(v, "mustExist");
 		out->remove_after = get_bool(v, "removeAfter");
 		out->made = get_bool(v, "made");
 		out->bucket.bucket = get_text(v, "bucket");

@@ -189,6 +189,7 @@ static int open_snapshots(struct app *app, struct err *e)
 	struct snapshots_means means = {
 		.store = app->store,
 		.jobs = app->jobs,
+		.images = app->images,
 		.layers = app->layers,
 		.sandboxes = app->sandboxes,
 	};
