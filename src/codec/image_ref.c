@@ -248,7 +248,7 @@ static int take_tag(struct view text, struct view *rest, struct image_ref *ref, 
 static int take_name(struct view text, struct view name, struct image_ref *ref, struct err *e)
 {
 	size_t slash = view_find(name, '/');
-	struct view registry = VIEW(IMAGE_REF_HUB), path = name, prefix = VIEW_NONE;
+	struct view registry = VIEW(IMAGE_REF_HUB), path = name, prefix = VIEW("");
 
 	if (slash < name.len && names_registry(view_first(name, slash))) {
 		registry = view_first(name, slash);
