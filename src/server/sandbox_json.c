@@ -154,6 +154,7 @@ int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **r
 	put_optional(&w, "user", s->root.user);
 	put_optional(&w, "cwd", s->root.cwd);
 	put_optional(&w, "token", token);
+	put_optional(&w, "codePool", s->code_pool);
 	put_lifecycle(&w, s);
 	json_write_object_end(&w);
 	return finish(&w, &out, ret, e);
