@@ -21,10 +21,14 @@ from opensandbox.models.filesystem import (
     WriteEntry,
 )
 from opensandbox.models.sandboxes import (
+    PVC,
+    Host,
     LifecycleHook,
     PeriodicLifecycleHook,
     SandboxFilter,
     SandboxLifecycle,
+    SnapshotFilter,
+    Volume,
 )
 
 domain, key = sys.argv[1:3]
@@ -265,6 +269,64 @@ def diagnostics():
     eventually(lambda: said in str(box.get_diagnostic_logs("container").content))
     assert str(box.get_diagnostic_events("runtime").content)
     box.destroy()
+
+
+@case
+def snapshots(box):
+    box.commands.run("mkdir -p /tmp/kept && printf marker > /tmp/kept/file")
+    accepted = box.create_snapshot("from-python")
+    assert accepted.sandbox_id == box.id and accepted.name == "from-python"
+    assert (accepted.status.state, accepted.status.reason) == ("Creating", "snapshot_accepted")
+    with SandboxManagerSync.create(config()) as manager:
+        eventually(lambda: manager.get_snapshot(accepted.id).status.state != "Creating")
+        ready = manager.get_snapshot(accepted.id)
+        assert ready.status.state == "Ready" and ready.status.message, ready
+        for wanted in (SnapshotFilter(sandbox_id=box.id), SnapshotFilter(name="from-python"),
+                       SnapshotFilter(sandbox_id=box.id, states=["Ready"], page=1, page_size=5)):
+            page = manager.list_snapshots(wanted)
+            assert [s.id for s in page.snapshot_infos] == [ready.id]
+            assert page.pagination.total_items == 1
+        assert not manager.list_snapshots(SnapshotFilter(states=["Failed"])).snapshot_infos
+        restored = SandboxSync.create(snapshot_id=ready.id, connection_config=config(),
+                                      resource={"cpu": "1", "memory": "256Mi"})
+        info = restored.get_info()
+        assert info.snapshot_id == ready.id and not info.image
+        assert text(restored.commands.run("cat /tmp/kept/file")) == "marker"
+        restored.kill()
+        restored.close()
+        manager.delete_snapshot(ready.id)
+        try:
+            manager.get_snapshot(ready.id)
+        except SandboxApiException as error:
+            assert error.status_code == 404
+        else:
+            raise AssertionError("it is still there")
+
+
+@case
+def named_volumes():
+    volume = Volume(name="data", pvc=PVC(claimName="python-data"), mountPath="/mnt/data")
+    first, second = make(volumes=[volume]), make(volumes=[volume.model_copy(update={"read_only": True})])
+    first.commands.run("echo shared > /mnt/data/file")
+    assert text(second.commands.run("cat /mnt/data/file")) == "shared"
+    assert second.commands.run("touch /mnt/data/no").error
+    part = make(volumes=[Volume(name="data", pvc=PVC(claimName="python-data"), mountPath="/mnt/p",
+                                subPath="a/b")])
+    part.commands.run("echo part > /mnt/p/f")
+    assert text(first.commands.run("cat /mnt/data/a/b/f")) == "part"
+    for box in (first, second, part):
+        box.kill()
+        box.close()
+
+
+@case
+def directories_of_the_host_are_not_open_to_all():
+    try:
+        make(volumes=[Volume(name="etc", host=Host(path="/etc"), mountPath="/mnt/etc")])
+    except SandboxApiException as error:
+        assert error.status_code == 400 and error.error.code == "VOLUME::HOST_PATH_NOT_ALLOWED"
+    else:
+        raise AssertionError("the host's /etc was mounted")
 
 
 @case

@@ -211,6 +211,46 @@ const cases = {
     await proxied.close();
   },
 
+  async snapshots(box) {
+    await box.commands.run("mkdir -p /tmp/kept && printf marker > /tmp/kept/file");
+    const manager = SandboxManager.create({ connectionConfig: config() });
+    const accepted = await manager.createSnapshot(box.id, { name: "from-javascript" });
+    assert.equal(accepted.sandboxId, box.id);
+    assert.equal(accepted.status.state, "Creating");
+    const ready = await eventually(async () => {
+      const now = await manager.getSnapshot(accepted.id);
+      return now.status.state !== "Creating" && now;
+    });
+    assert.equal(ready.status.state, "Ready", ready.status.message);
+    for (const wanted of [{ sandboxId: box.id }, { name: "from-javascript" }, { states: ["Ready"], sandboxId: box.id }]) {
+      const page = await manager.listSnapshots(wanted);
+      assert.deepEqual(page.items.map((snapshot) => snapshot.id), [ready.id]);
+    }
+    const restored = await Sandbox.create({ connectionConfig: config(), snapshotId: ready.id, resource });
+    assert.equal((await restored.getInfo()).snapshotId, ready.id);
+    assert.equal(text(await restored.commands.run("cat /tmp/kept/file")), "marker");
+    await remove(restored);
+    await manager.deleteSnapshot(ready.id);
+    assert.equal((await failure(() => manager.getSnapshot(ready.id))).statusCode, 404);
+    await manager.close();
+  },
+
+  async namedVolumes() {
+    const volume = { name: "data", pvc: { claimName: "javascript-data" }, mountPath: "/mnt/data" };
+    const first = await make({ volumes: [volume] });
+    const second = await make({ volumes: [{ ...volume, readOnly: true }] });
+    await first.commands.run("mkdir -p /mnt/data/a && echo shared > /mnt/data/a/file");
+    assert.equal(text(await second.commands.run("cat /mnt/data/a/file")), "shared");
+    assert.ok((await second.commands.run("touch /mnt/data/no")).error);
+    const part = await make({ volumes: [{ ...volume, subPath: "a" }] });
+    assert.equal(text(await part.commands.run("cat /mnt/data/file")), "shared");
+    const host = { name: "etc", host: { path: "/etc" }, mountPath: "/mnt/etc" };
+    const refused = await failure(() => make({ volumes: [host] }));
+    assert.equal(refused.statusCode, 400);
+    assert.equal(refused.error.code, "VOLUME::HOST_PATH_NOT_ALLOWED");
+    for (const box of [first, second, part]) await remove(box);
+  },
+
   async errorsCarryARequestId() {
     const manager = SandboxManager.create({ connectionConfig: config() });
     const missing = await failure(() => manager.getSandboxInfo("no-such-sandbox"));
