@@ -1,5 +1,6 @@
 /*
- * server/image_keeper.c - limits of size and age, once a minute; leftovers, once at the start.
+ * server/image_keeper.c - limits of size and age, once a minute and after every new image;
+ * leftovers, once at the start.
  */
 #include "server/image_keeper.h"
 
@@ -26,11 +27,12 @@
 #include "store/store_images.h"
 
 #define LOOK_MS	    60000
+#define SOON_MS	    500
 #define LEFTOVERS_S 86400 /* a pull that failed may be tried again with what it got */
 
 struct image_keeper {
 	struct app *app;
-	struct loop_timer *look;
+	struct loop_timer *look, *soon;
 };
 
 unsigned image_users(struct app *app, const struct image *image)
@@ -157,6 +159,14 @@ static void clean(struct app *app)
 		(void)job_start(app->jobs, JOB_HEAVY, buf_view(&request), &clean_events, NULL);
 }
 
+static void added(void *arg)
+{
+	struct image_keeper *k = arg;
+
+	if (!loop_timer_active(k->soon))
+		loop_timer_start(k->soon, SOON_MS);
+}
+
 void image_keeper_begin(struct image_keeper *k)
 {
 	struct app *app = k->app;
@@ -174,6 +184,8 @@ struct image_keeper *image_keeper_new(struct app *app)
 
 	k->app = app;
 	k->look = loop_timer_new(app->loop, look, k);
+	k->soon = loop_timer_new(app->loop, look, k);
+	images_on_added(app->images, added, k);
 	return k;
 }
 
@@ -182,5 +194,6 @@ void image_keeper_free(struct image_keeper *k)
 	if (!k)
 		return;
 	loop_timer_free(k->look);
+	loop_timer_free(k->soon);
 	free(k);
 }

@@ -35,6 +35,8 @@ struct images {
 	struct list all; /* newest first */
 	struct map *by_id, *by_name;
 	struct loop_timer *touch;
+	void (*added)(void *arg);
+	void *added_arg;
 };
 
 static int64_t now_us(void)
@@ -242,8 +244,16 @@ int images_add(struct images *i, const struct images_record *record, struct imag
 	}
 	layers_use(i->layers, m->root.layers, m->root.layers_n);
 	insert(i, m);
+	if (i->added)
+		i->added(i->added_arg);
 	*ret = m;
 	return 0;
+}
+
+void images_on_added(struct images *i, void (*fn)(void *arg), void *arg)
+{
+	i->added = fn;
+	i->added_arg = arg;
 }
 
 int images_name(struct images *i, struct image *image, const char *key, struct err *e)

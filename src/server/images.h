@@ -61,6 +61,9 @@ struct image *images_next(struct images *i, struct image *after);   /* newest fi
 uint64_t images_bytes(struct images *i, const struct image *image); /* of its layers */
 struct layers *images_layers(struct images *i);
 
+/* Called whenever an image was added. */
+void images_on_added(struct images *i, void (*fn)(void *arg), void *arg);
+
 struct images_record {
 	const char *id, *digest, *config; /* digest may be NULL */
 	const uint64_t *layers;		  /* lowest first; one that comes twice counts above */

@@ -22,9 +22,11 @@ def pattern_of(path, item):
     return re.compile(re.sub(r"\{\w+\}", "[^/]+", text) + "$")
 
 
-PATTERNS = [(pattern_of(path, item), path, item, spec)
-            for name, spec in FILES.items() if name != "execd.yaml"
-            for path, item in spec["paths"].items()]
+# What is written out wins over a parameter, as in the router.
+PATTERNS = sorted(((pattern_of(path, item), path, item, spec)
+                   for name, spec in FILES.items() if name != "execd.yaml"
+                   for path, item in spec["paths"].items()),
+                  key=lambda row: [part.startswith("{") for part in row[1].split("/")])
 
 
 def deref(node, spec):
