@@ -17,7 +17,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAMS = ("opensandbox-server", "opensandbox-warden", "execd")
+PROGRAMS = ("opensandbox-server", "opensandbox-warden", "opensandbox-image", "execd")
 TOOLS = ("qemu-system-x86_64", "mke2fs", "apt-get", "apt-cache", "dpkg-deb", "dpkg", "ldd")
 KERNEL = "linux-image-cloud-amd64"
 # What the tests and the sandboxes in the guest find in /usr.
