@@ -1,4 +1,4 @@
-"""Runs in the guest: what limits, pause, kill and recovery do on a unified cgroup hierarchy.
+"""Runs in the guest: limits, pause, kill, recovery on a unified cgroup hierarchy; layers and volumes.
 
 Prints "ok N name" or "not ok N name" with the reason, and last "guest: all passed" if so.
 """
@@ -40,6 +40,7 @@ class Box:
         self.mark = str(100000 + next(marks))
         body = {"image": {"uri": "host"}, "entrypoint": ["sleep", self.mark], "timeout": 3600,
                 "resourceLimits": {"cpu": "1", "memory": "256Mi"}, **fields}
+        body = {key: value for key, value in body.items() if value is not None}
         answer = self.ask("POST", "/v1/sandboxes", body)
         assert answer.status == 202, bytes(answer.data)
         self.id = answer.json()["id"]
@@ -208,6 +209,34 @@ def usage_is_told(server):
     box.delete()
 
 
+def volumes_are_shared_and_stay(server):
+    """Mapped ids and nested mounts, on an older kernel."""
+    volumes = [{"name": "inner", "pvc": {"claimName": "inner"}, "mountPath": "/data/inner"},
+               {"name": "outer", "pvc": {"claimName": "outer"}, "mountPath": "/data"}]
+    box = Box(server, volumes=volumes)
+    box.run("sh", "-c", "echo kept > /data/inner/file; chown 1000 /data/inner/file")
+    box.delete()
+    box = Box(server, volumes=[{**v, "readOnly": True} for v in volumes])
+    assert box.run("sh", "-c", "stat -c %u /data/inner/file; cat /data/inner/file")[0] == "1000\nkept"
+    assert box.run("sh", "-c", "echo x > /data/inner/file || echo refused")[0] == "refused"
+    box.delete()
+
+
+def snapshots_of_snapshots_are_restored(server):
+    """Overlays of several layers, which this kernel takes as one line of text."""
+    box, snapshot = Box(server), None
+    for n in range(3):
+        box.run("sh", "-c", f"echo {n} > /root/last; echo {n} > /usr/own{n}")
+        snapshot = box.ask("POST", f"/v1/sandboxes/{box.id}/snapshots", {}).json()["id"]
+        eventually(lambda: box.ask("GET", f"/v1/snapshots/{snapshot}").json()["status"]["state"]
+                   == "Ready", "the snapshot is not taken")  # pylint: disable=cell-var-from-loop
+        box.delete()
+        box = Box(server, image=None, snapshotId=snapshot)
+    said, _ = box.run("sh", "-c", "cat /root/last; ls /usr | grep -c own")
+    assert said == "2\n3", said
+    box.delete()
+
+
 def killed_servers_find_their_sandboxes_again(server):
     box = Box(server, resourceLimits={"memory": "64Mi"})
     pids = server.pids()
@@ -233,7 +262,8 @@ def nothing_is_left(server):
 TESTS = (only_the_unified_hierarchy_is_there, a_sandbox_has_a_cgroup_of_its_own_with_its_limits,
          memory_beyond_the_limit_kills_and_is_told, an_entrypoint_without_memory_fails_the_sandbox,
          cpu_is_what_was_given, forks_stop_at_the_limit, pause_stops_and_resume_goes_on,
-         a_paused_sandbox_can_be_deleted, usage_is_told, killed_servers_find_their_sandboxes_again,
+         a_paused_sandbox_can_be_deleted, usage_is_told, volumes_are_shared_and_stay,
+         snapshots_of_snapshots_are_restored, killed_servers_find_their_sandboxes_again,
          nothing_is_left)
 
 
