@@ -245,7 +245,7 @@ static int dynamic_block(struct reader *r)
 	}
 	if (huffman_make(&lengths, bits, CODE_LEN_CODES) < 0)
 		return -EINVAL;
-	failed = take_lengths(r, &lengths, bits, (size_t)(lengths_n + distances_n));
+	failed = take_lengths(r, &lengths, bits, (size_t)lengths_n + (size_t)distances_n);
 	if (failed < 0)
 		return failed;
 	if (huffman_make(&lengths, bits, (size_t)lengths_n) < 0 ||
