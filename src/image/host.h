@@ -14,8 +14,9 @@ void host_image_dns(struct resolv_conf *ret);
 
 /*
  * Makes or renews `dir`/rootfs: empty mount points, links into /usr, a minimal /etc (passwd, group,
- * hosts, resolv.conf, nsswitch.conf, CA certificates, ld.so.cache, alternatives), /root, /tmp,
- * /home, /var, /opt/code-interpreter.  Nothing of the host's secrets, homes, logs or configuration.
+ * hosts, resolv.conf, nsswitch.conf, CA certificates, ld.so.cache, alternatives, the settings of
+ * JDKs), /root, /tmp, /home, /var, /opt/code-interpreter.  Nothing of the host's secrets, homes,
+ * logs or configuration.
  * A new tree is built beside the old one and exchanged, so that running sandboxes keep theirs; when
  * nothing has changed, nothing is written.  `dir` exists.  Reads the host's /etc: to be called
  * before the caller gives its own view of it up.

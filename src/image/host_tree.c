@@ -23,10 +23,11 @@
 #include "base/view.h"
 #include "codec/resolv.h"
 #include "codec/sha256.h"
+#include "image/host_java.h"
 #include "image/host_text.h"
 
 /* Changes whenever this file or host_text.c would make another tree from the same host. */
-#define LAYOUT "host image 1"
+#define LAYOUT "host image 2"
 
 #define COPY_MAX_BYTES (8 << 20)
 
@@ -61,6 +62,7 @@ static const struct {
 	{"etc/ld.so.conf.d", 0755},
 	{"etc/ssl", 0755},
 	{"etc/ssl/certs", 0755},
+	{"etc/ssl/certs/java", 0755},
 	{"etc/pki", 0755},
 	{"etc/pki/tls", 0755},
 	{"etc/pki/tls/certs", 0755},
@@ -88,6 +90,7 @@ static const char *const files[] = {
 	"etc/services",
 	"etc/ssl/openssl.cnf",
 	"etc/ssl/certs/ca-certificates.crt",
+	"etc/ssl/certs/java/cacerts",
 	"etc/pki/tls/certs/ca-bundle.crt",
 };
 
@@ -260,6 +263,8 @@ int host_tree_fill(int root_fd, const struct resolv_conf *dns, struct err *e)
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(lists); i++)
 		r = take_list(root_fd, lists[i].path, lists[i].suffix, e);
 	if (r == 0)
+		r = host_java_copy(root_fd, e);
+	if (r == 0)
 		r = share_certificates(root_fd, e);
 	if (r == 0)
 		r = make_home(root_fd, e);
@@ -288,4 +293,5 @@ void host_tree_stamp(const struct resolv_conf *dns, struct sha256 *s)
 		stamp_path(files[i], s);
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		stamp_path(lists[i].path, s);
+	host_java_stamp(s);
 }
