@@ -118,7 +118,8 @@ def test_layers_hide_what_is_below(server, shelf, base):
     below = images.layer({"own": b"below", "home/secret": b"s"})
     uri = shelf.add(images.Image([base, below, whiteout], {"Env": ["PATH=/bin"]}), "c/hide", "1")
     box = server.create(image={"uri": uri}, entrypoint=SLEEP)["id"]
-    assert server.out(box, "cat /own; echo; ls /etc/group /home/secret 2>&1 | grep -c 'No such'").split() == ["above", "2"]
+    said = server.out(box, "cat /own; echo; ls /etc/group /home/secret 2>&1 | grep -c 'No such'")
+    assert said.split() == ["above", "2"]
     server.delete(box)
 
 
