@@ -20,6 +20,7 @@
 #include "warden/create.h"
 #include "warden/kinds.h"
 #include "warden/reports.h"
+#include "warden/seed.h"
 #include "warden/visit.h"
 #include "warden/warden.h"
 
@@ -166,6 +167,7 @@ static void handle_forget_layers(struct warden *w, const struct warden_msg *m, c
 {
 	(void)fds;
 	kinds_drop_layers(w->kinds, m->forget.layers, m->forget.n);
+	seed_await_dropped(w);
 	answer_ok(w, m);
 }
 

@@ -333,22 +333,44 @@ struct box *seed_take(struct warden *w, struct kind *k)
 	return NULL;
 }
 
+/* Seeds stand in front: one that is ending makes room. */
+static void drop_ready(struct warden *w, struct box *b)
+{
+	b->kind->ready--;
+	b->dropped = true;
+	list_remove(&b->link);
+	list_push_back(&w->boxes, &b->link);
+	box_kill(b);
+}
+
+static void drop_unfinished(struct warden *w, struct box *b)
+{
+	b->kind->making--;
+	w->making_n--;
+	box_destroy(b);
+}
+
 void seed_drop(struct warden *w, struct kind *k)
 {
 	list_each_safe (it, next, &w->boxes) {
 		struct box *b = list_entry(it, struct box, link);
 
-		if (b->kind != k || (b->state != BOX_SEED && b->state != BOX_MAKING))
+		if (b->kind != k)
 			continue;
-		if (b->state == BOX_SEED) {
-			k->ready--;
-		} else if (k->waiting > 0) {
-			continue; /* somebody needs it still */
-		} else {
-			k->making--;
-			w->making_n--;
-		}
-		box_destroy(b);
+		if (b->state == BOX_SEED)
+			drop_ready(w, b);
+		else if (b->state == BOX_MAKING && k->waiting == 0)
+			drop_unfinished(w, b);
+	}
+}
+
+void seed_await_dropped(struct warden *w)
+{
+	list_each_safe (it, next, &w->boxes) {
+		struct box *b = list_entry(it, struct box, link);
+
+		if (b->dropped)
+			box_destroy(b);
 	}
 }
 

@@ -16,5 +16,8 @@ struct box *seed_take(struct warden *w, struct kind *k);
 /* Makes up for what was taken, and for what waiting creates need. */
 void seed_refill(struct warden *w);
 
-/* Seeds of this kind go; when it returns, nothing of theirs is mounted any more. */
+/* Seeds of this kind are ended; some milliseconds later they are gone. */
 void seed_drop(struct warden *w, struct kind *k);
+
+/* Until nothing of dropped seeds is mounted any more. */
+void seed_await_dropped(struct warden *w);

@@ -41,6 +41,7 @@ struct box {
 	enum box_state state;
 	bool claimed; /* the server that is connected now knows it */
 	bool frozen;
+	bool dropped;		 /* a seed that nobody wants any more: it is ending */
 	char name[BOX_NAME_MAX]; /* of its directory below boxes/: the id once taken */
 	struct kind *kind;	 /* NULL when adopted */
 	pid_t pid;
