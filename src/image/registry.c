@@ -54,6 +54,18 @@ bool registry_plain_allowed(const struct registry *r, const char *host)
 	return false;
 }
 
+/* In any of the ways in which somebody might write it. */
+static bool is_this_machine(struct view host)
+{
+	struct view name = view_first(host, view_find(host, ':'));
+
+	if (view_ends(name, VIEW(".")))
+		name.len--;
+	return image_ref_host_is_loopback(host) || view_starts(name, VIEW("0.")) ||
+	       view_is(name, "localhost") || view_ends(name, VIEW(".localhost")) ||
+	       view_starts(host, VIEW("[::]")) || view_starts(host, VIEW("[::ffff:"));
+}
+
 int registry_check_way(const struct registry *r, const struct registry_origin *from,
 		       const char *url, struct registry_origin *ret, struct err *e)
 {
@@ -69,8 +81,7 @@ int registry_check_way(const struct registry *r, const struct registry_origin *f
 			       "to plain HTTP at %.100s, which is allowed for this machine and "
 			       "configured registries alone",
 			       ret->host);
-	if (image_ref_host_is_loopback(view_of(ret->host)) &&
-	    !image_ref_host_is_loopback(view_of(from->host)))
+	if (is_this_machine(view_of(ret->host)) && !is_this_machine(view_of(from->host)))
 		return err_set(e, -EBADMSG, "from %.100s to this machine, which is refused",
 			       from->host);
 	return 0;
