@@ -94,19 +94,12 @@ static void go_on(struct operation *op, struct image *image)
 	sandboxes_start(op);
 }
 
-static void wipe_auth(struct sandbox *b)
-{
-	if (b->spec.auth)
-		explicit_bzero(b->spec.auth, strlen(b->spec.auth));
-	free(take_ptr(b->spec.auth));
-}
-
 static void pull_ended(void *arg, struct image *image, const struct failure *f)
 {
 	struct pending *p = arg;
 	struct operation *op = pending_end(p, begun_later);
 
-	wipe_auth(op->sandbox);
+	sandbox_spec_forget_auth(&op->sandbox->spec);
 	if (image)
 		go_on(op, image);
 	else
@@ -191,7 +184,7 @@ void pending_wait(struct sandboxes *s, struct sandbox *b, struct operation *op)
 	struct failure f = FAILURE_NONE;
 
 	if (image && !must_ask(s, b)) {
-		wipe_auth(b);
+		sandbox_spec_forget_auth(&b->spec);
 		go_on(op, image);
 	} else if (policy_is(s, "Never") || view_starts(view_of(name), VIEW("sha256:"))) {
 		failure_set(&f, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",

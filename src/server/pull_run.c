@@ -21,6 +21,7 @@
 #include "server/registries.h"
 #include "store/store_images.h"
 
+#define HAVE_MAX   16384
 #define ATTEMPTS   3 /* for a program that is lost without a word */
 #define CONFIG_MAX ((size_t)10 << 20)
 
@@ -293,9 +294,13 @@ static void put_have(struct json_writer *w, struct pull *p)
 
 	json_write_key(w, "have");
 	json_write_array(w);
-	while ((layer = layers_next(layers, &pos)))
-		if (layer->diff_id)
-			json_write_cstr(w, layer->diff_id);
+	/* Beyond so many, blobs may be fetched that are not needed. */
+	for (size_t n = 0; n < HAVE_MAX && (layer = layers_next(layers, &pos));) {
+		if (!layer->diff_id)
+			continue;
+		json_write_cstr(w, layer->diff_id);
+		n++;
+	}
 	json_write_array_end(w);
 }
 

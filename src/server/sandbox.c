@@ -133,13 +133,18 @@ void sandbox_root_copy(struct sandbox_root *to, const struct sandbox_root *from)
 	strv_copy(&to->start, strv_args(&from->start));
 }
 
+void sandbox_spec_forget_auth(struct sandbox_spec *s)
+{
+	if (s->auth)
+		explicit_bzero(s->auth, strlen(s->auth));
+	free(take_ptr(s->auth));
+}
+
 void sandbox_spec_done(struct sandbox_spec *s)
 {
 	free(s->image_uri);
 	free(s->reference);
-	if (s->auth)
-		explicit_bzero(s->auth, strlen(s->auth));
-	free(s->auth);
+	sandbox_spec_forget_auth(s);
 	free(s->snapshot_id);
 	sandbox_root_done(&s->root);
 	volumes_list_done(&s->volumes);

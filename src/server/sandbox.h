@@ -109,6 +109,7 @@ struct sandbox_spec {
 };
 
 void sandbox_spec_done(struct sandbox_spec *s);
+void sandbox_spec_forget_auth(struct sandbox_spec *s); /* nobody needs it any more */
 
 /* To and from the store's JSON text. */
 osb_must_check int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e);

@@ -202,8 +202,10 @@ void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t ti
 	}
 	b = make_record(s, spec, timeout_s);
 	op = sandboxes_begin(s, b, fn, arg);
-	if (b->spec.root.image)
+	if (b->spec.root.image) {
+		sandbox_spec_forget_auth(&b->spec);
 		sandboxes_start(op);
-	else
+	} else {
 		pending_wait(s, b, op);
+	}
 }
