@@ -1,21 +1,17 @@
 /*
- * sys/spread.c - the flag that chattr(1) calls T.
- *
- * ext4 without a journal looks at every inode that was deleted in a group of blocks within the last
- * minutes before it gives out another one there.  Trees that come and go fast must not all lie in
- * the same group.
+ * sys/spread.c - the flag that chattr(1) calls T, known to ext4 and its elders.
  */
 #include "sys/spread.h"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-void spread_children(int dir_fd)
+bool spread_children(int dir_fd)
 {
 	int flags;
 
-	if (ioctl(dir_fd, FS_IOC_GETFLAGS, &flags) < 0 || flags & FS_TOPDIR_FL)
-		return;
+	if (ioctl(dir_fd, FS_IOC_GETFLAGS, &flags) < 0)
+		return false;
 	flags |= FS_TOPDIR_FL;
-	(void)ioctl(dir_fd, FS_IOC_SETFLAGS, &flags);
+	return ioctl(dir_fd, FS_IOC_SETFLAGS, &flags) == 0;
 }

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* Asks the file system to put directories that are made in this one apart from each other, like
- * homes of different people.  Those that know no such wish are as good without. */
-void spread_children(int dir_fd);
+ * homes of different people.  Does it? */
+bool spread_children(int dir_fd);

@@ -31,7 +31,6 @@
 #include "net/loop.h"
 #include "sys/memfd.h"
 #include "sys/protect.h"
-#include "sys/spread.h"
 #include "warden/boxes.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
@@ -44,6 +43,7 @@
 #include "warden/spares.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
+#include "warden/yards.h"
 
 #define FDS_WANTED (1 << 18)
 
@@ -76,8 +76,6 @@ static int open_dirs(struct warden *w, struct err *e)
 
 	if (r == 0 && fchown(w->boxes_fd, 0, w->server_gid) < 0)
 		r = err_set(e, -errno, "chown boxes: %m");
-	if (r == 0)
-		spread_children(w->boxes_fd);
 	if (r == 0)
 		r = open_dir(PATHS_STATE "/trash", 0700, &w->trash_fd, e);
 	w->own_net_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -197,6 +195,8 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 	w->refill_later = loop_timer_new(w->loop, refill, w);
 	w->doomed_timer = loop_timer_new(w->loop, doomed_retry, w);
 	r = trash_new(w, &w->trash, e);
+	if (r == 0)
+		r = yards_open(w, e);
 	return r < 0 ? r : serve_start(w, e);
 }
 
@@ -237,6 +237,7 @@ int main(int argc, char **argv)
 		.own_uts_fd = -1,
 		.boxes_fd = -1,
 		.trash_fd = -1,
+		.yards_fd = -1,
 		.supervisor_fd = -1,
 		.control_fd = -1,
 	};

@@ -34,6 +34,7 @@
 #include "warden/record.h"
 #include "warden/spares.h"
 #include "warden/warden.h"
+#include "warden/yards.h"
 
 #define LISTEN_BACKLOG 1024
 #define LOG_MAX_BYTES  "16777216"
@@ -81,9 +82,10 @@ static int make_dirs(struct warden *w, const char *name, int *ret_fd, struct err
 		{"log", 0750, true},
 	};
 	osb_cleanup(fd_closep) int fd = -1;
+	int r = yards_make_box(w, name, 0710, e);
 
-	if (mkdirat(w->boxes_fd, name, 0710) < 0)
-		return err_set(e, -errno, "mkdir boxes/%s: %m", name);
+	if (r < 0)
+		return r;
 	fd = openat(w->boxes_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, -errno, "open boxes/%s: %m", name);

@@ -191,13 +191,13 @@ void trash_free(struct trash *t)
 	free(t);
 }
 
-void trash_put(struct warden *w, const char *name)
+void trash_put_from(struct warden *w, int dir_fd, const char *name)
 {
 	char to[RAND_HEX_LEN + 1];
 	struct stat st;
 
 	rand_hex(to);
-	if (renameat(w->boxes_fd, name, w->trash_fd, to) < 0) {
+	if (renameat(dir_fd, name, w->trash_fd, to) < 0) {
 		if (errno != ENOENT)
 			log_line(LOG_ERROR, "cannot move a box into the trash",
 				 LOG_S("err", strerror(errno)));
@@ -208,4 +208,9 @@ void trash_put(struct warden *w, const char *name)
 	/* Where directories are counted as links, that is. */
 	if (fstat(w->trash_fd, &st) == 0 && st.st_nlink > BACKLOG_MAX)
 		(void)!empty_pass(w->trash_fd, clock_mono_us() + HELP_US);
+}
+
+void trash_put(struct warden *w, const char *name)
+{
+	trash_put_from(w, w->boxes_fd, name);
 }

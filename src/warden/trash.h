@@ -14,3 +14,6 @@ void trash_free(struct trash *t); /* accepts NULL; what is left is found by the 
 
 /* Moves boxes/<name> into the trash; what is not there is no error. */
 void trash_put(struct warden *w, const char *name);
+
+/* The same from another directory of the state directory's file system. */
+void trash_put_from(struct warden *w, int dir_fd, const char *name);

@@ -72,6 +72,8 @@ struct warden {
 	int execd_fd;
 	int own_net_fd, own_uts_fd; /* where to come back to after a visit inside */
 	int boxes_fd, trash_fd;	    /* directories of the state directory */
+	int yards_fd;		    /* another one, or -1 */
+	unsigned next_yard;
 	gid_t server_gid;
 	const char *state_dir;
 	/* the server */
