@@ -18,7 +18,7 @@ struct resolv_conf;
 #define NETSLOT_NONE UINT32_MAX
 
 /*
- * `subnet`: "10.88.0.0/16", or NULL for no network at all.  `dns`: the resolvers that sandboxes
+ * `subnet`: "10.213.0.0/16", or NULL for no network at all.  `dns`: the resolvers that sandboxes
  * ask. Loads the static nft skeleton (NAT; sandboxes cannot reach each other, the host, or
  * link-local addresses) and makes it work beside Docker's FORWARD policy.  If the host lacks nft or
  * the rights, *ret still comes back and netslots_nat() is false with the reason in

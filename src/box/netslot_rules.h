@@ -23,7 +23,7 @@ struct netslot_plan {
 	uint32_t slots;	     /* how many fit */
 };
 
-/* `subnet`: "10.88.0.0/16", from /8 to /28. */
+/* `subnet`: "10.213.0.0/16", from /8 to /28. */
 osb_must_check int netslot_plan_parse(const char *tag, const char *subnet, struct netslot_plan *ret,
 				      struct err *e);
 

@@ -326,7 +326,7 @@ static int check_subnet(const char *subnet, struct err *e)
 	}
 	return err_set(e, -EINVAL,
 		       "native.subnet must be an IPv4 network of 8 to 28 bits like "
-		       "\"10.88.0.0/16\", not '%s'",
+		       "\"10.213.0.0/16\", not '%s'",
 		       subnet);
 }
 

@@ -41,7 +41,7 @@ struct config {
 	/* [native] */
 	char *state_dir;
 	char *user;	 /* the server's own user; default "nobody" */
-	char *subnet;	 /* "10.88.0.0/16"-like */
+	char *subnet;	 /* "10.213.0.0/16"-like */
 	char *code_pool; /* interpreters that sandboxes start ahead, like "python:1"; or NULL */
 	bool network;
 	bool exec_token;

@@ -55,7 +55,7 @@ const struct config_key config_keys[] = {
 	 "User that the network-facing process becomes: a name of /etc/passwd, or `uid:gid`."},
 	{"native", "network", CONFIG_BOOL, AT(network), 0, 0, NULL, "true",
 	 "Whether sandboxes reach the outside; without it they have loopback only."},
-	{"native", "subnet", CONFIG_STRING, AT(subnet), 0, 0, NULL, "\"10.88.0.0/16\"",
+	{"native", "subnet", CONFIG_STRING, AT(subnet), 0, 0, NULL, "\"10.213.0.0/16\"",
 	 "Addresses of sandboxes. Choose one that neither the host nor its networks use."},
 	{"native", "exec_token", CONFIG_BOOL, AT(exec_token), 0, 0, NULL, "true",
 	 "Whether exec endpoints demand the token that the endpoint answer carries; `false` is for "

@@ -99,7 +99,7 @@ static int take(int c, struct options *o, struct err *e)
 int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 {
 	struct options o = {
-		.subnet = "10.88.0.0/16",
+		.subnet = "10.213.0.0/16",
 		.network = true,
 		.seeds = 8,
 		.supervisor_fd = -1,
