@@ -330,6 +330,37 @@ static int check_subnet(const char *subnet, struct err *e)
 		       subnet);
 }
 
+static bool is_in(struct view path, struct view directory)
+{
+	return view_starts(path, directory) &&
+	       (path.len == directory.len || path.p[directory.len] == '/');
+}
+
+/* Sandboxes may write there: the server's own files, or all of the host's, cannot be meant. */
+static int check_host_paths(const struct config *c, struct err *e)
+{
+	for (size_t i = 0; i < c->allowed_host_paths.len; i++) {
+		struct view path = view_of(c->allowed_host_paths.v[i]),
+			    state = view_of(c->state_dir);
+
+		while (path.len > 0 && path.p[path.len - 1] == '/')
+			path.len--;
+		if (path.len < 2 || path.p[0] != '/' ||
+		    view_find_view(path, VIEW("/../")) < path.len || view_ends(path, VIEW("/..")))
+			return err_set(
+				e, -EINVAL,
+				"storage.allowed_host_paths must hold absolute paths without "
+				"'..', and not '/'; '%s' is none",
+				c->allowed_host_paths.v[i]);
+		if (is_in(state, path) || is_in(path, state))
+			return err_set(e, -EINVAL,
+				       "storage.allowed_host_paths: '%s' and native.state_dir lie "
+				       "in each other",
+				       c->allowed_host_paths.v[i]);
+	}
+	return 0;
+}
+
 static int check(struct config *c, struct err *e)
 {
 	unsigned char address[sizeof(struct in6_addr)];
@@ -346,6 +377,8 @@ static int check(struct config *c, struct err *e)
 			       c->state_dir);
 	if (c->code_pool && counted_names_check(view_of(c->code_pool), CONFIG_CODE_POOL_MAX, e) < 0)
 		return err_ctx(e, "native.code_pool");
+	if (check_host_paths(c, e) < 0)
+		return e->code;
 	return check_subnet(c->subnet, e);
 }
 

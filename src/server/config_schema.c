@@ -110,7 +110,8 @@ const struct config_key config_keys[] = {
 	 "`https://mirror.local`."},
 
 	{"storage", "allowed_host_paths", CONFIG_STRINGS, AT(allowed_host_paths), 0, 0, NULL, "[]",
-	 "Directories of the host that sandboxes may mount. None of them can be mounted yet."},
+	 "Directories of the host that sandboxes may mount as volumes, with all that is in them. None "
+	 "by default."},
 
 	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
 	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},
@@ -142,8 +143,8 @@ const struct config_idle config_idle[] = {
 	{"store", "the database is in native.state_dir"},
 	{"otel", "telemetry is not offered yet"},
 	{"renew_intent.redis", "intents come through the proxy alone"},
-	{"storage.ossfs_mount_root", "volumes are not offered yet"},
-	{"storage.volume_default_size", "volumes are not offered yet"},
+	{"storage.ossfs_mount_root", "buckets are mounted in native.state_dir"},
+	{"storage.volume_default_size", "volumes have no size here"},
 	{0},
 };
 
