@@ -15,12 +15,12 @@ const char store_migration_3[] =
 enum { PUT_SNAPSHOT, DELETE_SNAPSHOT, EACH_SNAPSHOT, STATEMENTS_ };
 
 static const char *const statement_sql[STATEMENTS_] = {
-	[PUT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshots (id, sandbox_id, name, state, reason,"
-			 " message, created_us, changed_us, layer, restore)"
-			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[PUT_SNAPSHOT] = ("INSERT OR REPLACE INTO snapshots (id, sandbox_id, name, state, reason,"
+			  " message, created_us, changed_us, layer, restore)"
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"),
 	[DELETE_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",
-	[EACH_SNAPSHOT] = "SELECT id, sandbox_id, name, state, reason, message, created_us,"
-			  " changed_us, layer, restore FROM snapshots ORDER BY created_us, id",
+	[EACH_SNAPSHOT] = ("SELECT id, sandbox_id, name, state, reason, message, created_us,"
+			   " changed_us, layer, restore FROM snapshots ORDER BY created_us, id"),
 };
 
 const struct store_part store_snapshots_part = {statement_sql, STATEMENTS_};

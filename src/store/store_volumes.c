@@ -13,8 +13,8 @@ const char store_migration_4[] =
 enum { PUT_VOLUME, DELETE_VOLUME, EACH_VOLUME, STATEMENTS_ };
 
 static const char *const statement_sql[STATEMENTS_] = {
-	[PUT_VOLUME] = "INSERT OR REPLACE INTO volumes (number, name, created_us, made_by)"
-		       " VALUES (?1, ?2, ?3, ?4)",
+	[PUT_VOLUME] = ("INSERT OR REPLACE INTO volumes (number, name, created_us, made_by)"
+			" VALUES (?1, ?2, ?3, ?4)"),
 	[DELETE_VOLUME] = "DELETE FROM volumes WHERE number = ?1",
 	[EACH_VOLUME] = "SELECT number, name, created_us, made_by FROM volumes ORDER BY number",
 };
