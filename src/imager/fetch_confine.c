@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,16 +18,18 @@
 
 #include "base/err.h"
 #include "imager/fetch.h"
+#include "imager/job.h"
 #include "imager/options.h"
 #include "sys/caps.h"
+#include "sys/landlock.h"
 #include "sys/protect.h"
 
-#define FDS_MAX	   256
-#define MEMORY_MAX (256u << 20)
+#define FDS_MAX	       256
+#define ROUTE_PROTOCOL 0 /* of netlink */
+#define MEMORY_MAX     (256u << 20)
 
 static const char *const allowed[] = {
 	/* connections */
-	"accept4",
 	"bind",
 	"connect",
 	"epoll_create1",
@@ -67,7 +71,6 @@ static const char *const allowed[] = {
 	"ftruncate",
 	"getcwd",
 	"getdents64",
-	"ioctl",
 	"lseek",
 	"lstat",
 	"newfstatat",
@@ -126,13 +129,14 @@ static const char *const allowed[] = {
 	"rt_sigreturn",
 	"sigaltstack",
 	"sysinfo",
-	"tgkill",
 	"time",
 	"uname",
 };
 
-/* The kinds of sockets that names are resolved and registries reached with. */
-static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+/* No unix sockets: the sandboxes' daemons and the machine's services listen on those. */
+static const int families[] = {AF_INET, AF_INET6};
+
+static const unsigned long ioctls[] = {FIONREAD, FIONBIO, TIOCOUTQ, TCGETS};
 
 static int allow_named(scmp_filter_ctx ctx, struct err *e)
 {
@@ -148,24 +152,39 @@ static int allow_named(scmp_filter_ctx ctx, struct err *e)
 	return 0;
 }
 
+static int allow_when(scmp_filter_ctx ctx, int call, struct scmp_arg_cmp condition)
+{
+	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, 1, &condition);
+}
+
 static int allow_some(scmp_filter_ctx ctx, struct err *e)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(families); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
+		r = allow_when(ctx, SCMP_SYS(socket),
+			       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
+	/* The resolver asks which addresses the machine has. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				     SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0),
+				     SCMP_A2(SCMP_CMP_EQ, ROUTE_PROTOCOL, 0));
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(ioctls); i++)
+		r = allow_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, ioctls[i], 0));
+	/* Signals to ourselves. */
+	if (r == 0)
+		r = allow_when(ctx, SCMP_SYS(tgkill),
+			       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 	/* Threads of our own, for the resolver; clone3 hides its flags, and libraries know how to
 	 * do without. */
 	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+		r = allow_when(ctx, SCMP_SYS(clone),
+			       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	/* Limits may be read, not set. */
 	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-				     SCMP_A2(SCMP_CMP_EQ, 0, 0));
+		r = allow_when(ctx, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0));
 	return r < 0 ? err_set(e, r, "allow sockets and threads") : 0;
 }
 
@@ -187,6 +206,26 @@ static int filter_calls(struct err *e)
 	}
 	seccomp_release(ctx);
 	return r;
+}
+
+/* What the resolver, TLS and the loader of libraries read; the blobs. */
+static int keep_to_files(struct err *e)
+{
+	const struct landlock_place places[] = {
+		{"/etc", -1, LANDLOCK_READ},
+		{"/usr", -1, LANDLOCK_READ},
+		{"/lib", -1, LANDLOCK_READ},
+		{"/lib64", -1, LANDLOCK_READ},
+		{"/run/systemd/resolve", -1, LANDLOCK_READ},
+		{"/run/resolvconf", -1, LANDLOCK_READ},
+		{"/dev/null", -1, LANDLOCK_READ},
+		{"/dev/urandom", -1, LANDLOCK_READ},
+		{getenv("SSL_CERT_FILE"), -1, LANDLOCK_READ},
+		{getenv("SSL_CERT_DIR"), -1, LANDLOCK_READ},
+		{NULL, JOB_DIR_FD, LANDLOCK_WRITE},
+	};
+
+	return landlock_confine(places, ARRAY_LEN(places), e);
 }
 
 static int become(const struct options *o, struct err *e)
@@ -216,5 +255,6 @@ int fetch_confine(const struct options *o, struct err *e)
 	protect_from_tracing();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "forbid new privileges: %m");
-	return filter_calls(e);
+	r = keep_to_files(e);
+	return r < 0 ? r : filter_calls(e);
 }

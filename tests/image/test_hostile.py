@@ -333,6 +333,29 @@ def test_a_token_without_a_name(store, hostile, image):
     assert scopes == [{"service": ["tests"], "scope": ["repository:x/y:pull"]}]
 
 
+def test_an_identity_token_buys_a_token(store, hostile, image):
+    """As `docker login` leaves it behind at some registries: it goes to the token server, in a form."""
+    name = hostile.add(image)
+    forms = []
+
+    def hook(h):
+        if h.path == "/token":
+            forms.append((h.command, h.headers["Content-Type"], h.body.decode()))
+            h.answer(200, {"access_token": "short"})
+            return True
+        if h.headers.get("Authorization") == "Bearer short":
+            return False
+        h.error(401, "who", {"WWW-Authenticate": f'Basic realm="x", Bearer realm="{hostile.url}/token",service="s"'})
+        return True
+    hostile.hook = hook
+    config = {"auths": {hostile.address: {"auth": "PHRva2VuPjo=", "identitytoken": "long/lived"}}}
+    assert len(store.run(name, registries={"config": json.dumps(config)}).blobs) == 2
+    assert forms == [("POST", "application/x-www-form-urlencoded",
+                      "grant_type=refresh_token&client_id=opensandbox&refresh_token=long%2Flived&service=s"
+                      "&scope=repository%3Ax%2Fy%3Apull")]
+    assert all(one == "Bearer short" for one in hostile.authorizations())
+
+
 def test_wrong_names_are_refused_in_the_servers_words(store, hostile, image):
     name = hostile.add(image)
     tokens(hostile, hostile.url + "/token", users={"me:secret"})
