@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "execd/app.h"
 #include "execd/code.h"
+#include "execd/code_port.h"
 #include "execd/entry_log.h"
 #include "execd/entrypoint.h"
 #include "execd/env.h"
@@ -36,6 +37,7 @@ struct launch {
 	struct start_file_wait *wait;
 	struct strv argv; /* of a start file */
 	struct hooks *hooks;
+	struct code_port *code_port;
 	struct entrypoint *entrypoint;
 };
 
@@ -150,6 +152,8 @@ static void on_start_file(void *arg, struct start_file *f, struct err *e)
 		start_file_done(f);
 	if (r == 0)
 		r = listen_all(l->app->server, l->options, e);
+	if (r == 0)
+		l->code_port = code_port_new(l->app);
 	if (r < 0)
 		give_up(l, EXIT_NOT_STARTED, "START_FAILED", e->msg);
 	else if (l->hooks)
@@ -172,9 +176,13 @@ int launch_new(struct app *app, struct options *o, launch_ended_fn *ended, void 
 	if (o->start_fd >= 0)
 		return start_file_wait_new(app->loop, o->start_fd, on_start_file, l, &l->wait, e);
 	r = listen_all(app->server, o, e);
-	if (r == 0)
-		run_entrypoint(l);
-	return r;
+	if (r < 0)
+		return r;
+	/* The first process of a container: nobody else will answer there. */
+	if (getpid() == 1)
+		l->code_port = code_port_new(app);
+	run_entrypoint(l);
+	return 0;
 }
 
 bool launch_signal(struct launch *l, int signum)
@@ -191,6 +199,7 @@ void launch_free(struct launch *l)
 		return;
 	start_file_wait_free(l->wait);
 	hooks_free(l->hooks);
+	code_port_free(l->code_port);
 	entrypoint_free(l->entrypoint);
 	strv_done(&l->argv);
 	free(l);

@@ -66,6 +66,12 @@ def test_shell_and_sql_run_too(code):
     assert text_of(code.run("echo command", language="command"), "stdout") == "command"
 
 
+def test_something_answers_where_clients_look_for_code(server, code):
+    assert server.run(code.box, "exec 3<>/dev/tcp/127.0.0.1/${JUPYTER_PORT:-44771}").exit_code == 0
+    answer = server.out(code.box, "exec 3<>/dev/tcp/127.0.0.1/44771; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3")
+    assert "501" in answer and "NOT_SUPPORTED" in answer
+
+
 def test_interpreters_are_kept_as_commands_are(code):
     """No new namespaces, no new privileges: the filter is theirs too."""
     assert "PermissionError" in str(code.run(
