@@ -143,7 +143,7 @@ static int read_force(struct http_exchange *x, bool *ret, struct failure *f)
 	return r < 0 ? failure_set(f, 422, REQUEST_CODE, "the query is malformed") : 0;
 }
 
-/* How many names with a tag does it have beside this one? */
+/* Is it a name of the image, and does that have others with a tag? */
 static bool is_one_of_names(const struct image *m, const char *key)
 {
 	size_t others = 0;
@@ -163,18 +163,17 @@ static int remove_named(struct app *app, struct image *m, struct view id, bool f
 			struct failure *f)
 {
 	char key[IMAGE_REF_TEXT_MAX + 1];
-	unsigned users = image_users(app, m);
 	struct failure no_name = FAILURE_NONE;
 	struct err e = ERR_NONE;
 	int r;
 
 	if (api_image_key(id, key, sizeof(key), &no_name) == 0 && is_one_of_names(m, key)) {
 		r = images_unname(app->images, key, &e);
-	} else if (users > 0 && !force) {
+	} else if (m->users > 0 && !force) {
 		return failure_set(f, 409, "IMAGE::IN_USE",
 				   "%u sandboxes or snapshots use this image; with force=true its "
 				   "names go at once and its files when they are gone",
-				   users);
+				   m->users);
 	} else {
 		r = images_remove(app->images, m, &e);
 	}
@@ -221,7 +220,7 @@ static int prune_images(struct app *app, bool all, struct pruning *p, struct err
 		uint64_t bytes = image_own_bytes(app, m);
 
 		next = images_next(app->images, m);
-		if (image_users(app, m) > 0 || (!all && has_tag(m)))
+		if (m->users > 0 || (!all && has_tag(m)))
 			continue;
 		strv_add(&p->removed, m->id);
 		if (images_remove(app->images, m, e) < 0)

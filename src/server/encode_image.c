@@ -9,7 +9,6 @@
 #include "codec/json_writer.h"
 #include "server/app.h"
 #include "server/encode.h"
-#include "server/image_keeper.h"
 #include "server/images.h"
 #include "server/layers.h"
 #include "server/platform.h"
@@ -91,7 +90,7 @@ void encode_image(struct json_writer *w, struct app *app, const struct image *m)
 	json_put_int(w, "sizeBytes", (int64_t)images_bytes(app->images, m));
 	put_layers(w, app, m);
 	put_config(w, &m->root);
-	json_put_int(w, "users", image_users(app, m));
+	json_put_int(w, "users", m->users);
 	encode_time(w, "createdAt", m->created_us);
 	encode_time(w, "lastUsedAt", m->used_us);
 	json_write_object_end(w);

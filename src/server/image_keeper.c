@@ -4,9 +4,6 @@
  */
 #include "server/image_keeper.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,12 +14,10 @@
 #include "server/app.h"
 #include "server/blobs.h"
 #include "server/config.h"
-#include "server/image_out.h"
 #include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
 #include "server/pulls.h"
-#include "server/snapshots.h"
 #include "server/volumes.h"
 #include "store/store_images.h"
 
@@ -34,15 +29,6 @@ struct image_keeper {
 	struct app *app;
 	struct loop_timer *look, *soon;
 };
-
-unsigned image_users(struct app *app, const struct image *image)
-{
-	unsigned n = image->users;
-
-	for (struct snapshot *s = NULL; (s = snapshots_next(app->snapshots, s));)
-		n += s->root.image && strcmp(s->root.image, image->id) == 0;
-	return n;
-}
 
 uint64_t image_own_bytes(struct app *app, const struct image *image)
 {
@@ -64,7 +50,7 @@ static struct image *longest_unused(struct app *app)
 	struct image *found = NULL;
 
 	for (struct image *m = NULL; (m = images_next(app->images, m));)
-		if (image_users(app, m) == 0 && (!found || m->used_us < found->used_us))
+		if (m->users == 0 && (!found || m->used_us < found->used_us))
 			found = m;
 	return found;
 }

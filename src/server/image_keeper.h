@@ -5,13 +5,11 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/macro.h"
 
 struct app;
-struct err;
 struct image;
 struct image_keeper;
 
@@ -20,9 +18,6 @@ void image_keeper_free(struct image_keeper *k); /* accepts NULL */
 
 /* Everything is loaded: removes what no record names, and goes on with what was under way. */
 void image_keeper_begin(struct image_keeper *k);
-
-/* Sandboxes and snapshots that stand on it. */
-unsigned image_users(struct app *app, const struct image *image);
 
 /* Bytes that would be free without it: of layers that nothing else uses. */
 uint64_t image_own_bytes(struct app *app, const struct image *image);
