@@ -285,7 +285,7 @@ static int run(struct kernel *k, const struct json *message, struct err *e)
 	json_put_bool(&w, "silent", false);
 	json_put_bool(&w, "store_history", true);
 	json_put_bool(&w, "allow_stdin", false);
-	json_put_bool(&w, "stop_on_error", true);
+	json_put_bool(&w, "stop_on_error", false);
 	json_write_key(&w, "user_expressions");
 	json_write_object(&w);
 	json_write_object_end(&w);

@@ -8,6 +8,8 @@ const util = require('util'), Module = require('module');
 const { inspect } = util;
 const quote = JSON.stringify, parse = JSON.parse;
 const { setImmediate, Buffer, String } = globalThis;
+const own = (method) => Function.prototype.call.bind(method);
+const replace = own(String.prototype.replace), indexOf = own(String.prototype.indexOf), slice = own(String.prototype.slice);
 const tick = process._tickCallback, emitWarning = process.emitWarning;
 const channel = Number(process.env.OPENSANDBOX_DRIVER_FD);
 const typescript = process.argv.pop() === 'typescript';
@@ -49,7 +51,7 @@ function send(line) {
 
 // A string that every JSON reader accepts: no half characters, no NUL.
 function text(s) {
-	return quote(String(s).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\0/g, '\ufffd'));
+	return quote(replace(String(s), /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\0/g, '\ufffd'));
 }
 
 // Members are written one by one: a toJSON that user code has put on a prototype has no say here.
@@ -103,6 +105,14 @@ function pointed(run, line, column) {
 }
 
 function failure(run, error, details) {
+	try {
+		return explain(run, error, details);
+	} catch {
+		return { name: 'Error', value: 'an error that cannot be shown', trace: ['Error'] };
+	}
+}
+
+function explain(run, error, details) {
 	if (!util.types.isNativeError(error) && !(error instanceof Error))
 		return { name: 'Uncaught', value: inspect(error), trace: ['Uncaught ' + inspect(error)] };
 	const stack = clean(inspect(error));
@@ -146,6 +156,7 @@ function stripWithPackage(file) {
 			throw { name: 'SyntaxError', value: message,
 				trace: [...pointed(run, at.line, at.character), `SyntaxError: ${message}`] };
 		}
+		if (maps.size === 100) maps.delete(maps.keys().next().value);
 		maps.set(run.name, new Module.SourceMap(parse(out.sourceMapText)));
 		return out.outputText.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '');
 	};
@@ -157,7 +168,8 @@ function findStripper() {
 	if (Module.stripTypeScriptTypes) return (run) => quietly(() => stripWithNode(run));
 	for (const place of places) {
 		try {
-			return stripWithPackage(require.resolve('typescript', { paths: [place] }));
+			return stripWithPackage(require.resolve(place.endsWith('/nodejs') ? `${place}/typescript` : 'typescript',
+				{ paths: [place] }));
 		} catch {
 			// Not there: the next place.
 		}
@@ -327,7 +339,7 @@ function settle(run, outcome) {
 	if (run !== current) return;
 	if (!run.outcome) {
 		run.outcome = outcome;
-		setImmediate(finish, run);
+		setImmediate(() => finishOrEnd(run));
 	} else if (outcome.name && !run.outcome.name) {
 		run.outcome = outcome;
 	}
@@ -343,6 +355,8 @@ function finish(run) {
 		send(`{"ev":"result","id":${run.quoted},"count":${run.count},"data":${bundle(data)}}`);
 	send(`{"ev":"done","id":${run.quoted}}`);
 }
+
+const finishOrEnd = orEnd(finish);
 
 function judge(run, error, answer) {
 	if (run !== current || run.outcome) return;
@@ -406,20 +420,31 @@ function hidden(name, value) {
 	Object.defineProperty(globalThis, name, { value, enumerable: false, writable: name === 'display', configurable: name === 'display' });
 }
 
+// A driver that user code has broken must not look like a run that takes long: execd starts another.
+function orEnd(f) {
+	return (argument) => {
+		try {
+			f(argument);
+		} catch {
+			process.reallyExit(1);
+		}
+	};
+}
+
 function listen() {
 	const socket = new net.Socket({ fd: channel, readable: true, writable: false });
-	let rest = [];
-	socket.on('data', (chunk) => {
+	const decoder = new (require('string_decoder').StringDecoder)('utf8');
+	const write = own(decoder.write);
+	let rest = '';
+	socket.on('data', orEnd((chunk) => {
 		let end;
-		while ((end = chunk.indexOf(10)) >= 0) {
-			rest.push(chunk.subarray(0, end));
-			chunk = chunk.subarray(end + 1);
-			const line = Buffer.concat(rest).toString();
-			rest = [];
+		rest += write(decoder, chunk);
+		while ((end = indexOf(rest, '\n')) >= 0) {
+			const line = slice(rest, 0, end);
+			rest = slice(rest, end + 1);
 			take(line);
 		}
-		if (chunk.length) rest.push(chunk);
-	});
+	}));
 	socket.on('close', () => process.reallyExit(0));
 	socket.on('error', () => process.reallyExit(1));
 }
@@ -432,6 +457,9 @@ function begin() {
 	} catch {
 		throw new Error('this node was built without its inspector, which the code interpreter needs');
 	}
+	// What is printed is out before the next message, however slowly it is read.
+	for (const stream of [process.stdout, process.stderr])
+		if (stream._handle && stream._handle.setBlocking) stream._handle.setBlocking(true);
 	strip = typescript ? findStripper() : null;
 	if (typescript && !strip)
 		throw new Error('TypeScript needs node 22.13 or newer, or the package "typescript"'
