@@ -115,10 +115,10 @@ static const struct {
 	{"cgroup", enter_cgroup},
 	{"network namespace", enter_network},
 	{"root filesystem", rootfs_mount},
-	{NULL, volumes_mount}, /* names the volume itself */
 	{"/proc", rootfs_mount_proc},
 	{"/sys", rootfs_mount_sys},
 	{"/dev", rootfs_mount_dev},
+	{NULL, volumes_mount}, /* names the volume itself */
 	{"new root", exchange_root},
 	{"resource limits", limit_resources},
 	{"keyrings", isolate_keyrings},

@@ -134,18 +134,18 @@ static int open_source(const struct setup *s, const struct warden_volume *v, int
 			  make_like_parent, ret, e);
 }
 
-static bool is_root(int fd)
+/* The root itself must stay in sight, and /proc, /sys and /dev are not for volumes, whatever links
+ * of the image say: a place is in the root's file system or in that of /usr. */
+static bool may_be_covered(int fd)
 {
-	struct stat a, b;
+	struct stat st, root, usr;
 
-	return fstat(fd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	if (fstat(fd, &st) < 0 || stat(".", &root) < 0)
+		return false;
+	if (st.st_dev == root.st_dev)
+		return st.st_ino != root.st_ino;
+	return lstat("usr", &usr) == 0 && S_ISDIR(usr.st_mode) && st.st_dev == usr.st_dev;
 }
-
-/* What is mounted of a sandbox's volumes. */
-struct mounted {
-	int fds[WARDEN_VOLUMES_MAX]; /* or -1 */
-};
 
 /* The volume that this one is mounted in, or -1. */
 static int outer_of(const struct setup *s, const struct warden_volume *v)
@@ -169,7 +169,7 @@ static int outer_of(const struct setup *s, const struct warden_volume *v)
 /* In another volume no link is followed: others who have it could put one over any place of this
  * sandbox. */
 static int find_target(const struct setup *s, const struct warden_volume *v,
-		       const struct mounted *m, int *ret, struct err *e)
+		       const struct volumes_copies *m, int *ret, struct err *e)
 {
 	osb_cleanup(fd_closep) int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int outer = outer_of(s, v);
@@ -181,7 +181,7 @@ static int find_target(const struct setup *s, const struct warden_volume *v,
 }
 
 static int open_target(const struct setup *s, const struct warden_volume *v,
-		       const struct mounted *m, int *ret, struct err *e)
+		       const struct volumes_copies *m, int *ret, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
 	int r = fsids_become(s->id_base, e);
@@ -195,8 +195,8 @@ static int open_target(const struct setup *s, const struct warden_volume *v,
 	if (r < 0)
 		return err_set(e, r == -ELOOP || r == -EXDEV ? -ENOTDIR : r,
 			       "no mount point in the sandbox: %s", e->msg);
-	if (is_root(fd))
-		return err_set(e, -EINVAL, "its mount point is the root");
+	if (outer_of(s, v) < 0 && !may_be_covered(fd))
+		return err_set(e, -EINVAL, "its mount point is the root, or not in it");
 	*ret = take_fd(fd);
 	return 0;
 }
@@ -218,25 +218,6 @@ static int shape(const struct setup *s, const struct warden_volume *v, int mount
 	return r;
 }
 
-static int mount_one(const struct setup *s, size_t i, struct mounted *m, struct err *e)
-{
-	const struct warden_volume *v = &s->volumes[i];
-	osb_cleanup(fd_closep) int source = -1, copy = -1, target = -1;
-	int r = open_source(s, v, &source, e);
-
-	if (r == 0)
-		r = mountfd_clone_tree(source, &copy, e);
-	if (r == 0)
-		r = shape(s, v, copy, e);
-	if (r == 0)
-		r = open_target(s, v, m, &target, e);
-	if (r == 0)
-		r = mountfd_attach_to(copy, target, e);
-	if (r == 0)
-		m->fds[i] = take_fd(copy);
-	return r;
-}
-
 static size_t depth(const struct warden_volume *v)
 {
 	size_t n = 0;
@@ -246,31 +227,69 @@ static size_t depth(const struct warden_volume *v)
 	return n;
 }
 
-static int mount_level(const struct setup *s, size_t level, struct mounted *m, size_t *done,
-		       struct err *e)
+int volumes_copy(const struct setup *s, struct volumes_copies *ret, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(ret->fds); i++)
+		ret->fds[i] = -1;
+	for (size_t i = 0; r == 0 && i < s->volumes_n; i++) {
+		osb_cleanup(fd_closep) int source = -1;
+
+		r = open_source(s, &s->volumes[i], &source, e);
+		if (r == 0)
+			r = mountfd_clone_tree(source, &ret->fds[i], e);
+		if (r == 0)
+			r = shape(s, &s->volumes[i], ret->fds[i], e);
+		if (r < 0)
+			err_ctx(e, "volumes[%zu]", i);
+	}
+	return r;
+}
+
+void volumes_copies_done(struct volumes_copies *m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(m->fds); i++)
+		m->fds[i] = fd_close(m->fds[i]);
+}
+
+static int attach_level(const struct setup *s, const struct volumes_copies *m, size_t level,
+			size_t *done, struct err *e)
 {
 	for (size_t i = 0; i < s->volumes_n; i++) {
+		osb_cleanup(fd_closep) int target = -1;
+		int r;
+
 		if (depth(&s->volumes[i]) != level)
 			continue;
 		(*done)++;
-		if (mount_one(s, i, m, e) < 0)
+		r = open_target(s, &s->volumes[i], m, &target, e);
+		if (r == 0)
+			r = mountfd_attach_to(m->fds[i], target, e);
+		if (r < 0)
 			return err_ctx(e, "volumes[%zu]", i);
 	}
 	return 0;
 }
 
 /* Outer ones first: what is mounted in a volume must not be covered by it. */
-int volumes_mount(const struct setup *s, struct err *e)
+int volumes_attach(const struct setup *s, const struct volumes_copies *m, struct err *e)
 {
-	struct mounted m;
 	size_t done = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(m.fds); i++)
-		m.fds[i] = -1;
 	for (size_t level = 1; r == 0 && done < s->volumes_n; level++)
-		r = mount_level(s, level, &m, &done, e);
-	for (size_t i = 0; i < ARRAY_LEN(m.fds); i++)
-		fd_close(m.fds[i]);
+		r = attach_level(s, m, level, &done, e);
+	return r;
+}
+
+int volumes_mount(const struct setup *s, struct err *e)
+{
+	struct volumes_copies m;
+	int r = volumes_copy(s, &m, e);
+
+	if (r == 0)
+		r = volumes_attach(s, &m, e);
+	volumes_copies_done(&m);
 	return r;
 }

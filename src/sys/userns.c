@@ -40,10 +40,22 @@ static int write_map(pid_t pid, const char *name, uint32_t base, uint32_t count,
 	return 0;
 }
 
-static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+int userns_of(pid_t pid, int *ret_fd, struct err *e)
 {
 	char path[48];
-	int fd, r;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "open %s: %m", path);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, struct err *e)
+{
+	int r;
 
 	r = write_map(pid, "uid_map", base, count, e);
 	if (r == 0)
@@ -51,14 +63,7 @@ static int map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_fd, s
 	/* What is not mapped now, anybody inside may map once. */
 	if (r == 0)
 		r = write_map(pid, "projid_map", base, count, e);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, -errno, "open %s: %m", path);
-	*ret_fd = fd;
-	return 0;
+	return r < 0 ? r : userns_of(pid, ret_fd, e);
 }
 
 /* Until it is killed, or the one that waits for it is. */

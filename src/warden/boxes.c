@@ -41,7 +41,7 @@ struct box *box_new(struct warden *w, struct kind *kind)
 
 	b->warden = w;
 	b->state = BOX_MAKING;
-	b->pidfd = b->start_fd = b->report_fd = b->netns_fd = -1;
+	b->pidfd = b->start_fd = b->report_fd = b->join_pidfd = b->netns_fd = -1;
 	b->id_index = b->net_slot = UINT32_MAX;
 	b->exit_status = -1;
 	list_init(&b->link);
@@ -184,6 +184,7 @@ void box_forget(struct box *b)
 	loop_fd_free(b->oom_watch);
 	loop_timer_free(b->oom_timer);
 	fd_close(b->report_fd);
+	fd_close(b->join_pidfd);
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
 	fd_close(b->netns_fd);
@@ -192,7 +193,7 @@ void box_forget(struct box *b)
 	free(b);
 }
 
-static void unwatch(struct box *b)
+void box_unwatch(struct box *b)
 {
 	loop_fd_free(take_ptr(b->exit_watch));
 	loop_fd_free(take_ptr(b->oom_watch));
@@ -231,9 +232,11 @@ void box_kill(struct box *b)
 
 void box_destroy(struct box *b)
 {
-	unwatch(b);
+	box_unwatch(b);
 	if (b->cgroup && b->frozen)
 		cgroup_kill(b->cgroup);
+	if (b->join_pidfd >= 0)
+		clone_kill_and_reap(b->join_pidfd);
 	if (b->pidfd >= 0) {
 		if (b->is_child)
 			clone_kill_and_reap(b->pidfd);

@@ -18,6 +18,8 @@ struct box *box_new(struct warden *w, struct kind *kind);
 /* Watches for its end and for memory kills. */
 osb_must_check int box_watch(struct box *b, struct err *e);
 
+void box_unwatch(struct box *b);
+
 struct box *box_find(struct warden *w, const char *id);
 
 /* The seed becomes the sandbox `id`: its directory is renamed and it is known by that name. */

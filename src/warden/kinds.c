@@ -95,12 +95,26 @@ static struct kind *kind_new(struct kinds *ks, const struct warden_mounts *m, bo
 	return k;
 }
 
-struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, bool nat)
+static struct kind *find_or_new(struct kinds *ks, const struct warden_mounts *m, bool nat)
 {
 	for (struct list *it = ks->all.next; it != &ks->all; it = it->next)
 		if (fits(kind_at(it), m, nat))
 			return kind_ref(kind_at(it));
 	return kind_new(ks, m, nat);
+}
+
+struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, bool nat)
+{
+	osb_cleanup(mem_freep) struct warden_mounts *without = NULL;
+	struct kind *k = find_or_new(ks, m, nat);
+
+	if (m->volumes_n == 0)
+		return k;
+	without = mem_new(struct warden_mounts);
+	*without = *m;
+	without->volumes_n = 0;
+	k->base = find_or_new(ks, without, nat);
+	return k;
 }
 
 struct kind *kinds_host(struct kinds *ks, bool nat)
@@ -122,6 +136,7 @@ void kind_unref(struct kind *k)
 	if (!k || --k->refs > 0)
 		return;
 	list_remove(&k->link);
+	kind_unref(k->base);
 	free(k->layers);
 	free(k->volumes);
 	free(k);
@@ -140,7 +155,9 @@ void kind_used(struct kind *k)
 {
 	struct kinds *ks = k->kinds;
 
-	if (k->volumes_n > 0 || k->layers_n == 0)
+	if (k->base)
+		k = k->base;
+	if (k->layers_n == 0)
 		return;
 	k->used_us = clock_mono_us();
 	list_remove(&k->link);

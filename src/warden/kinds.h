@@ -22,6 +22,7 @@ struct warden_volume;
 struct kind {
 	struct list link; /* in its kinds */
 	struct kinds *kinds;
+	struct kind *base; /* the same without volumes; NULL: it has none */
 	unsigned refs;
 	bool nat;
 	bool host_base;

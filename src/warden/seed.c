@@ -21,6 +21,7 @@
 #include "box/cgroup.h"
 #include "box/netslot.h"
 #include "box/setup.h"
+#include "box/volumes.h"
 #include "net/loop.h"
 #include "sys/clone.h"
 #include "sys/proc.h"
@@ -221,14 +222,52 @@ static int watch_report(struct box *b, struct err *e)
 	return r;
 }
 
+/* One that is ready, and lacks nothing but its volumes, gets them. */
+static int begin_join(struct warden *w, struct box *b, struct kind *k, struct err *e)
+{
+	osb_cleanup(fd_closep) int userns = -1;
+	struct setup s = {
+		.volumes = k->volumes,
+		.volumes_n = k->volumes_n,
+		.volumes_dir = PATHS_VOLUMES,
+		.hosts_dir = PATHS_HOSTS,
+		.mounted_dir = PATHS_MOUNTED,
+		.id_base = idranges_base(b->id_index),
+	};
+	int r;
+
+	box_unwatch(b);
+	kind_unref(b->kind);
+	b->kind = kind_ref(k);
+	b->state = BOX_MAKING;
+	list_remove(&b->link);
+	r = userns_of(b->pid, &userns, e);
+	s.userns_fd = userns;
+	if (r == 0)
+		r = volumes_join_start(&s, b->pidfd, &b->join_pidfd, &b->report_fd, e);
+	if (r == 0)
+		r = watch_report(b, e);
+	if (r < 0) {
+		box_destroy(b);
+		return r;
+	}
+	b->join_pidfd = clone_hide_fd(b->join_pidfd);
+	list_push_back(&w->boxes, &b->link);
+	w->making_n++;
+	k->making++;
+	return 0;
+}
+
 /* Begins to make one; it goes on by itself. */
 static int begin(struct warden *w, struct kind *k, struct err *e)
 {
 	osb_cleanup(means_done) struct means m = MEANS_NONE;
 	struct record record = {0};
-	struct box *b;
+	struct box *b = k->base ? seed_take(w, k->base) : NULL;
 	int r;
 
+	if (b)
+		return begin_join(w, b, k, e);
 	b = box_new(w, k);
 	rand_hex(b->name);
 	r = prepare(w, b, &m, e);
@@ -295,7 +334,8 @@ static void reported(void *arg, int fd, unsigned events)
 	(void)events;
 	w->making_n--;
 	b->kind->making--;
-	r = setup_result(fd, &e);
+	r = b->join_pidfd < 0 ? setup_result(fd, &e) : volumes_join_result(fd, b->join_pidfd, &e);
+	b->join_pidfd = fd_close(b->join_pidfd);
 	loop_fd_free(take_ptr(b->report_watch));
 	b->report_fd = fd_close(b->report_fd);
 	if (r == 0)

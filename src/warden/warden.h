@@ -51,6 +51,7 @@ struct box {
 	uint64_t start_time;
 	int report_fd; /* BOX_MAKING: says when it is done; -1 afterwards */
 	struct loop_fd *report_watch;
+	int join_pidfd;	   /* of who mounts volumes for it meanwhile, or -1 */
 	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
 	uint32_t id_index; /* of its range of host ids */
 	uint32_t net_slot;

@@ -283,6 +283,46 @@ def test_mounts_below_a_host_path_come_along(run, warden, host):
         subprocess.run(["umount", "-l", below], check=True)
 
 
+@pytest.mark.parametrize("seeds", [0, 3])
+def test_it_is_all_the_same_for_sandboxes_made_ahead(make_warden, tmp_path, seeds):
+    (tmp_path / "out").symlink_to("/")
+    w = make_warden(seeds=seeds, host_paths=[tmp_path])
+    for n in (1, 2):
+        (w.state / "volumes" / str(n) / "data").mkdir(parents=True)
+        (w.state / "volumes" / str(n) / "data" / "who").write_text(str(n))
+    root = w.state / "images" / "layers" / "1" / "root"
+    root.mkdir(parents=True)
+    for name, target in (("p", "/proc/sys"), ("d", "/dev"), ("s", "/sys/fs"), ("m", "/dev/shm"),
+                         ("up", "../..")):
+        (root / name).symlink_to(target)
+
+    def create(*volumes):
+        w.wait_ready(seeds)
+        return w.create(mounts=mounts_file([1], volumes, host=True))
+    w.create(mounts=mounts_file([1], host=True)).kill()  # seeds of this chain follow
+    b = create(volume("/a/b", number=2), volume("/a", number=1, read_only=False),
+               volume("/usr/local/x", number=1, read_only=True))
+    assert b.run("cat /a/who /a/b/who /usr/local/x/who; echo new > /a/new") == "121"
+    assert "Read-only" in b.run("echo x > /usr/local/x/new")
+    assert b.run("cat /usr/local/x/new") == "new\n"
+    assert {"nosuid", "nodev"} <= set(b.run("grep ' /a ' /proc/self/mounts").split()[3].split(","))
+    assert "denied" in b.run("umount /a 2>&1; mount -o remount,rw /usr/local/x 2>&1").lower() \
+        or "not permitted" in b.run("umount /a 2>&1")
+    b.kill()
+    for name in ("p", "d", "s", "m", "up"):
+        with pytest.raises(Failed) as e:
+            create(volume(f"/{name}", number=1))
+        assert e.value.code == -errno.EINVAL and "volumes[0]: " in str(e.value), name
+    with pytest.raises(Failed) as e:
+        create(volume("/ok", number=1), volume("/h", number=0, kind=HOST, sub_path="out"))
+    assert e.value.code == -errno.EXDEV and "volumes[1]: " in str(e.value)
+    # A create that failed leaves no sandbox, and the next one works.
+    b = create(volume("/ok", number=1))
+    assert b.run("cat /ok/who") == "1"
+    b.kill()
+    eventually(lambda: not [p for p in (w.state / "boxes").iterdir() if "-" in p.name])
+
+
 def test_sandboxes_with_volumes_outlive_a_killed_warden(make_warden):
     w = make_warden(seeds=0)
     path = w.state / "volumes" / "1" / "data"

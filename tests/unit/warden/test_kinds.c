@@ -116,14 +116,18 @@ static void those_used_last_are_followed(void **state)
 static void not_every_kind_is_worth_it(void **state)
 {
 	struct kinds *ks = *state;
-	struct kind *host = kinds_host(ks, true), *v = on(ks, 2, 1);
+	struct kind *host = kinds_host(ks, true), *v = on(ks, 2, 1), *without = on(ks, 2, 0);
 
+	assert_ptr_equal(v->base, without);
 	kind_used(host);
+	assert_null(kinds_hungry(ks, 8));
+	/* Volumes are mounted into a seed that has none. */
 	kind_used(v);
 	assert_false(host->followed || v->followed);
-	assert_null(kinds_hungry(ks, 8));
+	assert_ptr_equal(kinds_hungry(ks, 8), without);
 	kind_unref(host);
 	kind_unref(v);
+	kind_unref(without);
 }
 
 static void layers_that_go_take_their_kinds_along(void **state)
