@@ -26,6 +26,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "box/netslot_bare.h"
 #include "box/netslot_rules.h"
 #include "codec/resolv.h"
 #include "sys/clone.h"
@@ -206,6 +207,8 @@ static int make(struct netslots *n, bool nat, uint32_t *ret_slot, int *ret_netns
 
 	if (r == 0 && slot != NETSLOT_NONE)
 		r = connect_outside(n, slot, e);
+	if (r == -EPERM && slot == NETSLOT_NONE)
+		r = netslot_bare(&netns, e);
 	if (r < 0) {
 		netslot_release(n, slot);
 		return r;
