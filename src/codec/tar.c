@@ -13,7 +13,7 @@
 #define NAME_BYTES 100
 #define OCTAL_7	   UINT64_C(07777777)
 #define OCTAL_11   UINT64_C(077777777777)
-#define PAX_MAX	   (64 * 1024)
+#define PAX_MAX	   (128 * 1024)
 
 struct header {
 	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], kind;
@@ -66,6 +66,16 @@ static int put_record(struct buf *pax, const char *key, struct view value)
 	return r == 0 ? buf_append_char(pax, '\n') : r;
 }
 
+static int put_xattr_record(struct buf *pax, const struct tar_xattr *x)
+{
+	char key[sizeof("SCHILY.xattr.") + 255];
+
+	if (x->name.len > 255)
+		return -E2BIG;
+	snprintf(key, sizeof(key), "SCHILY.xattr." VIEW_FMT, VIEW_ARG(x->name));
+	return put_record(pax, key, x->value);
+}
+
 static int put_number_record(struct buf *pax, const char *key, uint64_t n, uint64_t fits)
 {
 	char digits[24];
@@ -92,6 +102,8 @@ static int put_pax(struct buf *out, const struct tar_entry *t)
 		r = put_number_record(&pax, "gid", t->gid, OCTAL_7);
 	if (r == 0)
 		r = put_number_record(&pax, "size", t->size, OCTAL_11);
+	for (size_t i = 0; r == 0 && i < t->xattrs_n; i++)
+		r = put_xattr_record(&pax, &t->xattrs[i]);
 	if (r < 0 || pax.len == 0)
 		return r;
 	memcpy(h.name, "PaxHeaders/entry", sizeof("PaxHeaders/entry"));

@@ -22,15 +22,22 @@ enum tar_kind {
 	TAR_FIFO = '6'
 };
 
+/* An extended attribute. */
+struct tar_xattr {
+	struct view name, value;
+};
+
 struct tar_entry {
 	enum tar_kind kind;
 	struct view path;   /* relative; directories get their '/' here */
-	struct view target; /* of a symlink */
+	struct view target; /* of a link */
 	uint32_t mode;	    /* permission bits */
 	uint64_t uid, gid;
 	uint64_t size;	 /* bytes that follow; 0 unless a file */
 	int64_t mtime_s; /* before 1970 becomes 1970 */
 	uint32_t major, minor;
+	const struct tar_xattr *xattrs;
+	size_t xattrs_n;
 };
 
 /* The header; the content follows, then tar_put_padding().  0 or -E2BIG. */

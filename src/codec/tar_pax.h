@@ -9,16 +9,13 @@
 
 #include "base/macro.h"
 #include "base/view.h"
+#include "codec/tar.h"
 
 struct err;
 struct tar_map;
 
 #define TAR_XATTRS_MAX	     64
 #define TAR_XATTRS_MAX_BYTES 65536 /* names and values of one file */
-
-struct tar_xattr {
-	struct view name, value;
-};
 
 /* Views point into the parsed text. */
 struct tar_pax {

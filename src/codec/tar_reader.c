@@ -448,6 +448,11 @@ int tar_reader_finish(struct tar_reader *t, struct err *e)
 	return err_set(e, -EBADMSG, "the tar archive is cut off");
 }
 
+bool tar_reader_ended(const struct tar_reader *t)
+{
+	return t->state == END || t->state == ONE_ZERO;
+}
+
 uint64_t tar_reader_skippable(const struct tar_reader *t)
 {
 	/* At least one byte is left to be fed: the member ends with it. */

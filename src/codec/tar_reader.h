@@ -49,6 +49,9 @@ osb_must_check int tar_reader_feed(struct tar_reader *t, struct view bytes, stru
 /* There are no more bytes: -EBADMSG if there should be. */
 osb_must_check int tar_reader_finish(struct tar_reader *t, struct err *e);
 
+/* The mark at the end was read; archives of some programs have none. */
+bool tar_reader_ended(const struct tar_reader *t);
+
 /* Content of the current member that was not fed yet and may be passed over instead. */
 uint64_t tar_reader_skippable(const struct tar_reader *t);
 void tar_reader_skip(struct tar_reader *t, uint64_t n);

@@ -29,10 +29,17 @@ static const struct {
 	const char *name;
 	files_op *run;
 } ops[] = {
-	{"unpack", files_unpack},	    {"capture", files_capture},
-	{"remove", files_remove},	    {"clean", files_clean},
-	{"make_volume", files_make_volume}, {"remove_volume", files_remove_volume},
-	{"seed_volume", files_seed_volume}, {"volume_size", files_volume_size},
+	{"import", files_import},
+	{"pack", files_pack},
+	{"export", files_export},
+	{"unpack", files_unpack},
+	{"capture", files_capture},
+	{"remove", files_remove},
+	{"clean", files_clean},
+	{"make_volume", files_make_volume},
+	{"remove_volume", files_remove_volume},
+	{"seed_volume", files_seed_volume},
+	{"volume_size", files_volume_size},
 };
 
 int files_number(const struct json *v, const char *key, uint64_t *ret, struct err *e)
