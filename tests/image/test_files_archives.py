@@ -166,7 +166,7 @@ def test_archives_that_lie(state, layers):
             new.addfile(info, io.BytesIO(data))
     refused(state, lying.getvalue())
     refused(state, good[:len(good) // 2])
-    refused(state, gzipped(good)[:2000])
+    refused(state, gzipped(good)[:-100])
     refused(state, oci_layout(layers, [], index=[]), "UNSUPPORTED")
     refused(state, docker_archive(layers, ["x"], config=config_of(*layers, architecture="s390x")), "UNSUPPORTED")
     refused(state, b"neither this nor that" * 100)
@@ -213,7 +213,8 @@ def test_a_packed_layer_is_the_same_layer(state, compress):
     assert state.run(op="unpack", blob=layer["digest"][7:], diff_id=layer["diff_id"], number=2)["bytes"] == 9
     for name in ("d", "d/f", "l", "gone", "p"):
         a, b = os.lstat(state.layer(1) / name), os.lstat(state.layer(2) / name)
-        assert (a.st_mode, a.st_uid, a.st_gid, a.st_size, a.st_rdev) == (b.st_mode, b.st_uid, b.st_gid, b.st_size, b.st_rdev)
+        for fact in ("st_mode", "st_uid", "st_gid", "st_size", "st_rdev"):
+            assert getattr(a, fact) == getattr(b, fact), (name, fact)
         assert name == "gone" or a.st_mtime == b.st_mtime
     assert os.lstat(state.layer(2) / "d/f").st_ino == os.lstat(state.layer(2) / "d/again").st_ino
     assert os.getxattr(state.layer(2) / "o", "trusted.overlay.opaque") == b"y"
