@@ -18,7 +18,7 @@
 #define ARENA_MAX    (64u << 20)
 #define HUB_HOST     "registry-1.docker.io"
 #define PROBE_WAIT_S 10
-#define GET_WAIT_S   120
+#define GET_WAIT_S   600
 
 const struct registry_limits registry_default_limits = {
 	.blob_bytes = UINT64_C(32) << 30,

@@ -4,7 +4,6 @@
 #include "image/registry_blobs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

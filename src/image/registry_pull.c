@@ -3,12 +3,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "codec/json.h"
 #include "image/registry_blobs.h"
 #include "image/registry_int.h"
 

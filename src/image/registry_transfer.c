@@ -20,6 +20,7 @@
 #define BUFFER_BYTES   (128 * 1024)
 #define HEADERS_MAX    (64 * 1024)
 #define SAID_MAX       (8 * 1024)
+#define UNWANTED_MAX   (1024 * 1024)
 #define LOCATION_MAX   (16 * 1024)
 #define CHALLENGES_MAX (16 * 1024)
 #define SLOW_BYTES     1024 /* a second: slower than that is a stall */
@@ -41,6 +42,7 @@ struct running {
 	transfer_source_fn *source;
 	void *arg;
 	size_t header_bytes;
+	size_t unwanted; /* bytes of a body that nobody asked for */
 	bool over;
 	struct err refused; /* by the sink or for its size */
 	char range[24];
@@ -132,6 +134,17 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
+static int take_body(struct running *x, struct view bytes)
+{
+	if (x->sink)
+		return x->sink(x->arg, &x->t, bytes, &x->refused);
+	x->unwanted += bytes.len;
+	if (x->unwanted > UNWANTED_MAX)
+		return err_set(&x->refused, -EBADMSG, "an answer is larger than %d bytes",
+			       UNWANTED_MAX);
+	return 0;
+}
+
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
 	struct running *x = arg;
@@ -140,8 +153,8 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
 
 	(void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
 	x->t.head.status = (int)status;
-	if (status >= 200 && status <= 299 && x->sink)
-		return x->sink(x->arg, &x->t, bytes, &x->refused) < 0 ? 0 : bytes.len;
+	if (status >= 200 && status <= 299)
+		return take_body(x, bytes) < 0 ? 0 : bytes.len;
 	/* Enough to be read by people; what follows is not worth waiting for. */
 	if (x->t.said.len + bytes.len > SAID_MAX)
 		bytes = view_first(bytes, SAID_MAX - x->t.said.len);

@@ -1,6 +1,8 @@
 """Registries that lie, loop, stall and steal: a pull ends with a clear no, or with the truth."""
 import json
 import os
+import random
+import threading
 
 import pytest
 
@@ -542,6 +544,42 @@ def test_a_connection_that_breaks_goes_on_where_it_was(store, hostile, image):
     job = store.run(name)
     assert len(job.blobs) == 2 and store.has(image.layers[0].digest)
     assert starts == [0, 100000, 200000]
+
+
+def test_a_registry_that_breaks_all_the_time(store, hostile):
+    """Answers of every wrong kind, in no order, from a generator that always gives the same."""
+    image = Image([layer({f"f{i}": os.urandom(400000)}, "none") for i in range(6)])
+    name = hostile.add(image)
+    chance, lock = random.Random(4711), threading.Lock()
+
+    def hook(h):
+        if h.path == "/v2/":
+            return False
+        with lock:
+            what, share = chance.randrange(8), chance.random()
+        wanted = h.headers.get("Range")
+        start = int(wanted[6:].split("-")[0]) if wanted else 0
+        blob = hostile.blobs.get(h.path.split("/")[-1])
+        if what == 0:
+            h.error(503, "not now", {"Retry-After": "0"})
+        elif what == 1:
+            h.close_connection = True  # without a word
+        elif what == 2 and blob:
+            h.answer(200, blob)  # all of it, whatever was asked
+        elif what < 6 and blob:
+            h.send_response(206 if wanted else 200)
+            h.send_header("Content-Length", str(len(blob) - start))
+            if wanted:
+                h.send_header("Content-Range", f"bytes {start}-{len(blob) - 1}/{len(blob)}")
+            h.end_headers()
+            h.wfile.write(blob[start:start + int(share * (len(blob) - start))])
+            h.close_connection = True
+        else:
+            return False
+        return True
+    hostile.hook = hook
+    job = store.run(name, limits={"attempts": 100, "backoff_ms": 1})
+    assert len(job.blobs) == 6 and all(store.has(one.digest) for one in image.layers)
 
 
 @pytest.mark.parametrize("how", ["whole", "416", "other part", "other total"])
