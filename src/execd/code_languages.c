@@ -70,6 +70,10 @@
 	"[ -x \"$kept\" ] && exec \"$kept\" \"$0\"\n"                                              \
 	"echo '{\"ev\":\"failed\",\"message\":\"the Go driver could not be built\"}' >&3\n"
 
+#define SQL_START                                                                                  \
+	"case $0 in *sqlite3) exec bash /proc/self/fd/5 \"$0\" ;; esac\n"                          \
+	"exec \"$0\" -c \"" PYTHON_BOOT "\"\n"
+
 /* clang-format off */
 static const struct code_language languages[] = {
 	{
@@ -128,11 +132,11 @@ static const struct code_language languages[] = {
 	},
 	{
 		.name = "sql",
-		.programs = LIST("python3", "python"),
+		.programs = LIST("python%v", "python3", "python", "sqlite3"),
 		.version_env = "PYTHON_VERSION",
-		.args = LIST("-c", PYTHON_BOOT),
-		.files = {"sql.py"},
-		.install = "python3 (3.8 or newer, with its sqlite3 module)",
+		.script = SQL_START,
+		.files = {"sql.py", "sql.sh"},
+		.install = "python3 (3.8 or newer, with its sqlite3 module), or sqlite3 and bash",
 		.flags = CODE_HIDDEN,
 	},
 };

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/utf8.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
 
@@ -92,10 +93,34 @@ static int parse(struct code_message *m, struct err *e)
 	return 0;
 }
 
+/* Bytes that are no text become U+FFFD: not every language can tell them apart. */
+static int make_text(struct view *line, struct buf *own)
+{
+	struct view rest = *line;
+	int r = 0;
+
+	if (utf8_valid(rest))
+		return 0;
+	while (r == 0 && rest.len > 0) {
+		size_t good = utf8_valid_prefix(rest);
+
+		r = buf_append_view(own, view_first(rest, good));
+		rest = view_skip(rest, good);
+		if (r == 0 && rest.len > 0)
+			r = buf_append_str(own, "\xef\xbf\xbd");
+		rest = view_skip(rest, 1);
+	}
+	*line = buf_view(own);
+	return r;
+}
+
 int code_message_parse(struct view line, struct code_message *ret, struct err *e)
 {
+	osb_cleanup(buf_done) struct buf own = BUF_INIT(4 * CODE_MESSAGE_MAX);
 	struct code_message m = {0};
 
+	if (make_text(&line, &own) < 0)
+		return err_set(e, -E2BIG, "a message that is too long");
 	if (json_parse(line, 0, &m.root, e) < 0)
 		return e->code;
 	if (parse(&m, e) < 0) {

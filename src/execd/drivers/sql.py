@@ -9,7 +9,7 @@ import signal
 import sys
 
 channel = os.dup2(3, 200, False)
-for fd in (3, 4):
+for fd in (3, 4, 5):
     os.close(fd)
 os.environ.pop("OPENSANDBOX_DRIVER_FD", None)
 
