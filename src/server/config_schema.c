@@ -73,8 +73,8 @@ const struct config_key config_keys[] = {
 	{"native", "seeds", NUMBER, AT(seeds), 0, 256, NULL, "8",
 	 "Sandboxes that are made ahead and wait, so that a create need not."},
 	{"native", "code_pool", CONFIG_STRING, AT(code_pool), 0, 0, NULL, NULL,
-	 "Interpreters that every sandbox starts ahead for code contexts, like `python:1,bash:1`; a "
-	 "create's extension `opensandbox.code.pool` wins."},
+	 "Interpreters that every sandbox starts ahead for code contexts, like `python:1,bash:1`; "
+	 "a create's extension `opensandbox.code.pool` wins."},
 
 	{"native.aliases", "*", CONFIG_ALIASES, AT(aliases), 0, 0, NULL,
 	 "{ \"opensandbox/code-interpreter:*\" = \"host\" }",
@@ -110,8 +110,12 @@ const struct config_key config_keys[] = {
 	 "`https://mirror.local`."},
 
 	{"storage", "allowed_host_paths", CONFIG_STRINGS, AT(allowed_host_paths), 0, 0, NULL, "[]",
-	 "Directories of the host that sandboxes may mount as volumes, with all that is in them. None "
-	 "by default."},
+	 "Directories of the host that sandboxes may mount as volumes, with all that is in them. "
+	 "None by default."},
+	{"storage", "ossfs_program", CONFIG_STRING, AT(ossfs_program), 0, 0, NULL, NULL,
+	 "Program that mounts the buckets of `ossfs` volumes, spoken to as its name says: "
+	 "`ossfs2`, `s3fs`, or anything else as `ossfs`. By default whichever of them is "
+	 "installed."},
 
 	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
 	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},

@@ -97,8 +97,8 @@ run() {
 	local out status=0 count='; SELECT changes();'
 	split
 	is_query && count=\;
-	out=$("$sqlite3" -batch -bail -header -separator "$column" -newline "$row" -nullvalue "$null" \
-		"$db" 2>&1 3>&- <<<".output /dev/null
+	out=$("$sqlite3" -batch -bail -header -separator "$column" -newline "$row" \
+		-nullvalue "$null" "$db" 2>&1 3>&- <<<".output /dev/null
 $before
 .output stdout
 $last
