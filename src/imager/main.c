@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "imager/bucket.h"
 #include "imager/fetch.h"
 #include "imager/files.h"
 #include "imager/job.h"
@@ -27,6 +28,8 @@ static const struct mode {
 	{"push", "the same", fetch_confine, fetch_run},
 	{"files", "unpacks, packs and removes layers; root over those files, no network",
 	 files_confine, files_run},
+	{"bucket", "mounts object stores by the program that is installed for it; root",
+	 bucket_confine, bucket_run},
 };
 
 static void print_help(void)

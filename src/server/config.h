@@ -60,6 +60,7 @@ struct config {
 	size_t mirrors_n;
 	/* [storage] */
 	struct strv allowed_host_paths;
+	char *ossfs_program; /* or NULL: whichever is installed */
 	/* [renew_intent] */
 	bool renew_enabled;
 	int64_t renew_min_interval_seconds;

@@ -36,6 +36,7 @@ static const struct kind kinds[JOB_KINDS_] = {
 	[JOB_PUSH] = {"job push", 2},
 	[JOB_HEAVY] = {"job files", 3},
 	[JOB_QUICK] = {"job files", 12},
+	[JOB_BUCKET] = {"job bucket", 4},
 };
 
 struct job {

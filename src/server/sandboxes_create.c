@@ -95,6 +95,7 @@ static void created(void *arg, const struct runtime_handle *handle, const struct
 	struct err not_saved = ERR_NONE;
 
 	s->creating--;
+	volumes_launched(s->volumes, &b->spec.volumes);
 	if (e) {
 		if (!volumes_list_failure(&b->spec.volumes, e, &f))
 			failure_set(&f, e->code == -EAGAIN ? 503 : 500,

@@ -14,6 +14,7 @@ struct err;
 #define STATE_DIR_DATABASE "db/server.db"
 #define STATE_DIR_BLOBS	   "images/blobs"
 #define STATE_DIR_UPLOADS  "images/uploads"
+#define STATE_DIR_BUCKETS  "ossfs" /* mounts of object stores, for the warden */
 
 /* As long as anybody holds them.  -1 = not held. */
 struct state_dir_locks {

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/strv.h"
 #include "server/config.h"
+#include "server/mounts.h"
 #include "server/supervisor_jobs.h"
 #include "server/worker.h"
 #include "sys/protect.h"
@@ -377,11 +378,12 @@ int supervisor_run(const struct supervisor_means *means)
 		.listen_fd = means->listen_fd,
 		.jobs = {.program = means->image,
 			 .state_dir = means->config->state_dir,
+			 .bucket_program = means->config->ossfs_program,
 			 .privileges = means->privileges},
 	};
 	struct err e = ERR_NONE;
 
-	if (open_signals(&s, &e) < 0) {
+	if (open_signals(&s, &e) < 0 || mounts_separate(means->config->state_dir, &e) < 0) {
 		log_line(LOG_ERROR, "cannot start", LOG_S("err", e.msg));
 		s.exit_code = EXIT_FAILURE;
 	} else {

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "server/state_dir.h"
 #include "sys/spawn.h"
 
 struct mode {
@@ -27,6 +28,7 @@ static const struct mode modes[] = {
 	{"job fetch", "fetch", "/images/blobs", true},
 	{"job push", "push", "/images/blobs", true},
 	{"job files", "files", "", false},
+	{"job bucket", "bucket", "/" STATE_DIR_BUCKETS, false},
 };
 
 /* What of our environment concerns connections to registries. */
@@ -43,9 +45,12 @@ static const struct mode *find_mode(struct view request)
 	return NULL;
 }
 
-static void make_environment(const struct mode *m, struct strv *env)
+static void make_environment(const struct supervisor_jobs *j, const struct mode *m,
+			     struct strv *env)
 {
 	strv_add(env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
+	if (j->bucket_program)
+		strv_take(env, mem_printf("BUCKET_PROGRAM=%s", j->bucket_program));
 	for (size_t i = 0; m->network && i < ARRAY_LEN(passed_on); i++) {
 		const char *value = getenv(passed_on[i]);
 
@@ -89,7 +94,7 @@ static int start(struct supervisor_jobs *j, const struct mode *m, int fd, struct
 	passed[1] = dir;
 	strv_add(&args, "opensandbox-image");
 	strv_add(&args, m->name);
-	make_environment(m, &env);
+	make_environment(j, m, &env);
 	spawned.argv = strv_args(&args);
 	spawned.env = strv_args(&env);
 	return spawn(&spawned, &j->pids[j->n], &pidfd, e);

@@ -19,12 +19,14 @@ struct err;
 struct supervisor_jobs {
 	const char *program;	      /* opensandbox-image */
 	const char *state_dir;	      /* absolute */
+	const char *bucket_program;   /* or NULL: whichever is installed */
 	struct privileges privileges; /* of jobs that use the network */
 	pid_t pids[SUPERVISOR_JOBS_MAX];
 	size_t n;
 };
 
-/* A request of the worker's: "job fetch", "job push" or "job files"; `fd` is borrowed. */
+/* A request of the worker's: "job fetch", "job push", "job files" or "job bucket"; `fd` is
+ * borrowed. */
 osb_must_check int supervisor_jobs_start(struct supervisor_jobs *j, struct view request, int fd,
 					 struct err *e);
 

@@ -21,8 +21,16 @@ static const char *const kind_name[VOLUME_KINDS_] = {
 	[VOLUME_OSSFS] = "ossfs",
 };
 
+void volume_forget_keys(struct volume *v)
+{
+	if (v->bucket.key_secret)
+		explicit_bzero(v->bucket.key_secret, strlen(v->bucket.key_secret));
+	free(take_ptr(v->bucket.key_secret));
+}
+
 static void volume_done(struct volume *v)
 {
+	volume_forget_keys(v);
 	free(v->name);
 	free(v->mount_path);
 	free(v->below);
@@ -32,7 +40,6 @@ static void volume_done(struct volume *v)
 	free(v->bucket.endpoint);
 	free(v->bucket.version);
 	free(v->bucket.key_id);
-	free(v->bucket.key_secret);
 	strv_done(&v->bucket.options);
 }
 

@@ -52,6 +52,7 @@ struct volumes_list {
 };
 
 void volumes_list_done(struct volumes_list *l);
+void volume_forget_keys(struct volume *v);		 /* of a bucket */
 struct volume *volumes_list_add(struct volumes_list *l); /* an empty one */
 
 /* As a member of the sandbox's spec in the store: an array, left out when empty. */

@@ -14,28 +14,19 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
+#include "server/buckets.h"
 #include "server/failure.h"
 #include "server/job_failure.h"
 #include "server/jobs.h"
-#include "server/volume.h"
+#include "server/volumes_int.h"
 #include "store/store_images.h"
 #include "store/store_volumes.h"
 
 #define VOLUMES_MAX 16384
 #define REQUEST_MAX 4096
-
-struct volumes {
-	struct store *store;
-	struct jobs *jobs;
-	struct map *by_name;
-	struct list all;	/* newest first */
-	struct list preparing;	/* sandboxes that wait for a volume */
-	struct list operations; /* jobs under way */
-};
 
 /* A job on one volume. */
 struct operation {
@@ -86,6 +77,7 @@ int volumes_new(struct store *store, struct jobs *jobs, struct volumes **ret, st
 	v->jobs = jobs;
 	v->by_name = map_new();
 	list_init(&v->all);
+	v->buckets = buckets_new(store, jobs);
 	list_init(&v->preparing);
 	list_init(&v->operations);
 	r = store_each_volume(store, load_one, v, e);
@@ -151,8 +143,6 @@ static void operation_free(struct operation *op)
 	free(op);
 }
 
-static void step_all(struct volumes *v);
-
 /* Tells whoever asked, then those who wait for the volume. */
 static void end(struct operation *op, struct named_volume *n, const struct failure *f)
 {
@@ -161,7 +151,7 @@ static void end(struct operation *op, struct named_volume *n, const struct failu
 	if (op->fn)
 		op->fn(op->arg, n, f);
 	operation_free(op);
-	step_all(v);
+	volumes_step(v);
 }
 
 /* ---- making ---- */
@@ -205,9 +195,8 @@ static void not_made(void *arg, const char *code, const char *message)
 
 static const struct job_events making = {.done = made, .failed = not_made};
 
-/* A volume that is busy until its directory is there; NULL with *f. */
-static struct named_volume *make(struct volumes *v, struct view name, const char *made_by,
-				 volumes_fn *fn, void *arg, struct failure *f)
+struct named_volume *volumes_begin(struct volumes *v, struct view name, const char *made_by,
+				   volumes_fn *fn, void *arg, struct failure *f)
 {
 	struct named_volume *n;
 	struct err e = ERR_NONE;
@@ -237,7 +226,7 @@ void volumes_make(struct volumes *v, struct view name, volumes_fn *fn, void *arg
 	if (volumes_find(v, name))
 		failure_set(&f, 409, "VOLUME::ALREADY_EXISTS", "there is a volume '%.*s' already",
 			    (int)MIN(name.len, (size_t)80), name.p);
-	if (f.status || !make(v, name, "", fn, arg, &f))
+	if (f.status || !volumes_begin(v, name, "", fn, arg, &f))
 		fn(arg, NULL, &f);
 }
 
@@ -352,153 +341,6 @@ void volumes_measure(struct volumes *v, struct named_volume *n, volumes_size_fn 
 	start(op, "volume_size", n->number, NULL, &measuring);
 }
 
-/* ---- for sandboxes ---- */
-
-/* A sandbox that waits for its volumes. */
-struct preparation {
-	struct list link;
-	struct volumes *service;
-	struct volumes_list *list;
-	size_t at; /* those before are held */
-	char sandbox[40];
-	volumes_ready_fn *fn;
-	void *arg;
-	struct failure failure;
-};
-
-static void let_go(struct volumes *v, const struct volumes_list *l, size_t n, enum volumes_end end)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct volume *asked = &l->v[i];
-		struct named_volume *held =
-			asked->kind == VOLUME_NAMED ? volumes_find(v, view_of(asked->claim)) : NULL;
-		struct failure f = FAILURE_NONE;
-
-		if (!held || held->number != asked->number)
-			continue;
-		held->users--;
-		if (!asked->made || held->users > 0 ||
-		    (end == VOLUMES_ENDED && !asked->remove_after))
-			continue;
-		if (volumes_remove(v, held, &f) < 0)
-			log_line(LOG_WARN, "cannot remove a volume with its sandbox, keeping it",
-				 LOG_S("volume", asked->claim), LOG_S("err", f.message));
-	}
-}
-
-static void finish(struct preparation *p)
-{
-	bool failed = p->failure.status != 0;
-
-	list_remove(&p->link);
-	if (failed)
-		let_go(p->service, p->list, p->at, VOLUMES_NEVER_BEGAN);
-	p->fn(p->arg, failed ? &p->failure : NULL);
-	free(p);
-}
-
-static void made_for_sandbox(void *arg, struct named_volume *n, const struct failure *f)
-{
-	struct preparation *p = arg;
-
-	(void)n;
-	if (f)
-		p->failure = *f;
-}
-
-/* One volume: 1 when it is held, 0 when it must be waited for, -1 when it cannot be had. */
-static int hold_one(struct preparation *p, struct volume *asked)
-{
-	struct volumes *v = p->service;
-	struct named_volume *n;
-
-	if (asked->kind == VOLUME_HOST)
-		return 1;
-	if (asked->kind == VOLUME_OSSFS)
-		return failure_set(&p->failure, 400, "VOLUME::UNSUPPORTED_BACKEND",
-				   "volume '%s': this server cannot mount buckets", asked->name);
-	n = volumes_find(v, view_of(asked->claim));
-	if (!n && asked->must_exist)
-		return failure_set(&p->failure, 400, "VOLUME::PVC_NOT_FOUND",
-				   "there is no volume '%.80s', and createIfNotExists is false",
-				   asked->claim);
-	if (!n)
-		return make(v, view_of(asked->claim), p->sandbox, made_for_sandbox, p, &p->failure)
-			       ? 0
-			       : -1;
-	if (n->busy)
-		return 0;
-	asked->number = n->number;
-	asked->made = strcmp(n->made_by, p->sandbox) == 0;
-	n->users++;
-	return 1;
-}
-
-static void step(struct preparation *p)
-{
-	int r = p->failure.status ? -1 : 1;
-
-	while (r > 0 && p->at < p->list->n) {
-		r = hold_one(p, &p->list->v[p->at]);
-		if (r > 0)
-			p->at++;
-	}
-	if (r != 0)
-		finish(p);
-}
-
-/* What ends meanwhile calls back; the list may change under our feet, so it is begun anew. */
-static void step_all(struct volumes *v)
-{
-	struct list waiting;
-
-	list_init(&waiting);
-	while (!list_empty(&v->preparing)) {
-		struct list *first = v->preparing.next;
-
-		list_remove(first);
-		list_push_back(&waiting, first);
-	}
-	while (!list_empty(&waiting)) {
-		struct preparation *p = list_entry(waiting.next, struct preparation, link);
-
-		list_remove(&p->link);
-		list_push_back(&v->preparing, &p->link);
-		step(p);
-	}
-}
-
-void volumes_prepare(struct volumes *v, struct volumes_list *l, const char *sandbox,
-		     volumes_ready_fn *fn, void *arg)
-{
-	struct preparation *p = mem_new(struct preparation);
-
-	p->service = v;
-	p->list = l;
-	p->fn = fn;
-	p->arg = arg;
-	snprintf(p->sandbox, sizeof(p->sandbox), "%s", sandbox);
-	list_push_back(&v->preparing, &p->link);
-	step(p);
-}
-
-void volumes_hold(struct volumes *v, const struct volumes_list *l)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		struct named_volume *n = l->v[i].kind == VOLUME_NAMED
-						 ? volumes_find(v, view_of(l->v[i].claim))
-						 : NULL;
-
-		if (n && n->number == l->v[i].number)
-			n->users++;
-	}
-}
-
-void volumes_release(struct volumes *v, const struct volumes_list *l, enum volumes_end end)
-{
-	let_go(v, l, l->n, end);
-}
-
 void volumes_write_numbers(const struct volumes *v, struct json_writer *w)
 {
 	for (struct list *it = v->all.next; it != &v->all; it = it->next)
@@ -515,10 +357,8 @@ void volumes_free(struct volumes *v)
 		job_cancel(op->job);
 		operation_free(op);
 	}
-	list_each_safe (it, next, &v->preparing) {
-		list_remove(it);
-		free(list_entry(it, struct preparation, link));
-	}
+	volumes_forget(v);
+	buckets_free(v->buckets);
 	list_each_safe (it, next, &v->all)
 		volume_free(v, list_entry(it, struct named_volume, link));
 	map_free(v->by_name);

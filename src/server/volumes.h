@@ -65,6 +65,10 @@ typedef void volumes_ready_fn(void *arg, const struct failure *f);
 void volumes_prepare(struct volumes *v, struct volumes_list *l, const char *sandbox,
 		     volumes_ready_fn *fn, void *arg);
 
+/* The runtime has made the sandbox, or has not: mounts that it was to copy are not needed any more.
+ */
+void volumes_launched(struct volumes *v, struct volumes_list *l);
+
 void volumes_hold(struct volumes *v, const struct volumes_list *l); /* at load */
 
 /* The sandbox has gone.  Removes what was made for it, if that was asked for or if the sandbox

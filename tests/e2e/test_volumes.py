@@ -363,10 +363,36 @@ def test_a_directory_without_a_record_is_swept(make_server):
 
 # ---- buckets ----
 
-def bucket(**fields):
-    return {"name": "v", "mountPath": "/mnt/v", "ossfs": {
+FAKE = """#!/bin/sh
+# BUCKET MOUNT_POINT -o OPTION...
+echo "$@" > {top}/arguments
+cat /dev/fd/3 > {top}/keys
+stat -L -c %a /dev/fd/3 > {top}/mode
+if [ "$1" = broken ]; then echo "there is no such bucket" >&2; exit 3; fi
+if [ "$1" = nothing ]; then exit 0; fi
+mount -t tmpfs -o mode=777 tmpfs "$2"
+mkdir "$2/part"
+echo in the bucket > "$2/part/marker"
+"""
+
+
+def bucket(read_only=False, sub_path=None, **fields):
+    return {"name": "v", "mountPath": "/mnt/v", "readOnly": read_only, "subPath": sub_path, "ossfs": {
         "bucket": "some-bucket", "endpoint": "oss.example", "accessKeyId": "an-id",
         "accessKeySecret": "hush-hush", **fields}}
+
+
+@pytest.fixture(scope="module")
+def bucket_server():
+    """A server with a program that mounts anything."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="osb-e2e-bucket."))
+    (top / "ossfs").write_text(FAKE.format(top=top))
+    (top / "ossfs").chmod(0o755)
+    s = Server(more=f'[storage]\nossfs_program = "{top}/ossfs"\n')
+    s.top = top
+    yield s
+    s.destroy()
+    shutil.rmtree(top)
 
 
 @pytest.mark.parametrize("fields, status, code", [
@@ -381,9 +407,52 @@ def test_a_bucket_that_cannot_be_is_refused(server, fields, status, code):
     refused(server, [bucket(**fields)], status, code)
 
 
-def test_secrets_of_buckets_are_kept_nowhere(server):
-    server.request("POST", "/v1/sandboxes", server.create_request(volumes=[bucket()]))
+def test_a_bucket_is_mounted(bucket_server):
+    server = bucket_server
+    first = server.create(volumes=[bucket(options=["max_stat_cache_size=10"], version="1.0")])["id"]
+    assert server.out(first, "cat /mnt/v/part/marker") == "in the bucket"
+    server.out(first, "echo new > /mnt/v/new")
+    words = (server.top / "arguments").read_text().split()
+    assert words[0] == "some-bucket" and words[1].startswith(str(server.state_dir))
+    assert "url=https://oss.example" in words and "max_stat_cache_size=10" in words
+    assert (server.top / "keys").read_text() == "some-bucket:an-id:hush-hush\n"
+    assert (server.top / "mode").read_text() == "600\n"
+    second = server.create(volumes=[bucket(read_only=True, sub_path="part")])["id"]
+    assert server.out(second, "ls /mnt/v") == "marker"
+    assert "Read-only" in server.run(second, "touch /mnt/v/no").stderr
+    # The sandboxes have copies; nothing is mounted for them any more.
+    eventually(lambda: not os.listdir(server.state_dir / "ossfs"), "the mount points stay")
+    assert str(server.state_dir) not in pathlib.Path("/proc/self/mounts").read_text()
+    server.kill_all()
+    server.start()
+    eventually(lambda: server.state_of(first) == "Running", "it does not run any more")
+    assert server.out(first, "cat /mnt/v/new") == "new"
+    server.delete(first)
+    server.delete(second)
+
+
+def test_a_bucket_that_cannot_be_mounted(bucket_server):
+    server = bucket_server
+    assert "there is no such bucket" in refused(server, [bucket(bucket="broken")], 500,
+                                                "VOLUME::OSSFS_MOUNT_FAILED")
+    assert "nothing" in refused(server, [bucket(bucket="nothing")], 500, "VOLUME::OSSFS_MOUNT_FAILED")
+    refused(server, [bucket(), pvc("absent", at="/p", name="p", pvc_createIfNotExists=False)], 400,
+            "VOLUME::PVC_NOT_FOUND")
+    eventually(lambda: not os.listdir(server.state_dir / "ossfs"), "the mount points stay")
+
+
+def test_without_a_program_the_error_says_what_to_install(server):
+    if any(shutil.which(name) for name in ("ossfs2", "ossfs", "s3fs")):
+        pytest.skip("this machine has a program for buckets")
+    assert "apt install s3fs" in refused(server, [bucket()], 400, "VOLUME::UNSUPPORTED_BACKEND")
+
+
+def test_secrets_of_buckets_are_kept_nowhere(bucket_server):
+    server = bucket_server
+    box = server.create(volumes=[bucket()])["id"]
     assert "hush-hush" not in server.said()
     database = sqlite3.connect(f"file:{server.state_dir}/db/server.db?mode=ro", uri=True)
-    assert not any("hush-hush" in str(row) for row in database.execute("SELECT spec FROM sandboxes"))
+    specs = [row[0] for row in database.execute("SELECT spec FROM sandboxes")]
     database.close()
+    assert any("some-bucket" in spec for spec in specs) and not any("hush-hush" in spec for spec in specs)
+    server.delete(box)
