@@ -134,7 +134,7 @@ def test_panics_name_the_cell(code, shared):
     assert run.ename == "ExitError" and "deadlock" in run.stderr
 
 
-@pytest.mark.parametrize("text, line", [("x1 := 1\n\nx1 = \"a\"", 3), ("for {\n", 2), ("func broken( {\n}", 1), ("var v int = \"s\"", 1)])
+@pytest.mark.parametrize("text, line", [("x1 := 1\n\nx1 = \"a\"", 3), ("x2 := 1\nfor {\n", 2), ("func broken( {\n}", 1), ("var v int = \"s\"", 1)])
 def test_code_that_does_not_compile(go, text, line):
     run = go(text)
     assert run.ename == "CompileError" and f".go:{line}:" in "\n".join(run.error["traceback"]), run.error

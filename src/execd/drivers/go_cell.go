@@ -166,10 +166,15 @@ func usesOfLeaf(n ast.Node) set {
 	return nil
 }
 
-func syntaxFailure(err error) *failure {
+// What is missing at the end is missing in the last line: what we put behind it is nobody's business.
+func (c *cell) syntaxFailure(err error) *failure {
+	lines := 1 + bytes.Count(bytes.TrimRight(c.code, "\n"), []byte("\n"))
 	trace := []string{}
 	if list, ok := err.(scanner.ErrorList); ok {
 		for _, one := range list {
+			if one.Pos.Line > lines {
+				one.Pos.Line, one.Pos.Column = lines, 1
+			}
 			trace = append(trace, one.Error())
 		}
 	}
@@ -185,7 +190,7 @@ func (c *cell) parse(from int, text string) (*ast.File, *token.FileSet, *failure
 	fs := token.NewFileSet()
 	file, err := parser.ParseFile(fs, c.file(), head+c.directive(from)+text, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, nil, syntaxFailure(err)
+		return nil, nil, c.syntaxFailure(err)
 	}
 	return file, fs, nil
 }
@@ -386,7 +391,7 @@ func (c *cell) readBody() *failure {
 	fs := token.NewFileSet()
 	file, err := parser.ParseFile(fs, c.file(), begin+string(c.code)+"\n}", parser.SkipObjectResolution)
 	if err != nil {
-		return syntaxFailure(err)
+		return c.syntaxFailure(err)
 	}
 	body := file.Decls[0].(*ast.FuncDecl).Body
 	base := fs.File(file.Pos()).Base() + len(begin)
