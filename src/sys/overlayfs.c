@@ -41,7 +41,7 @@ static int by_option(const struct overlayfs *o, int target_fd, struct err *e)
 	options[n++] = (struct mountfd_option){"redirect_dir", "nofollow"};
 	options[n++] = (struct mountfd_option){"metacopy", "off"};
 	options[n++] = (struct mountfd_option){"volatile", NULL};
-	r = mountfd_new("overlay", options, n, MOUNTFD_NODEV, &fd, e);
+	r = mountfd_new("overlay", options, n, MOUNTFD_NOSUID | MOUNTFD_NODEV, &fd, e);
 	return r < 0 ? r : mountfd_attach_to(fd, target_fd, e);
 }
 
@@ -59,7 +59,7 @@ int overlayfs_mount_by_text(const struct overlayfs *o, int target_fd, struct err
 		return err_set(e, -E2BIG, "this kernel takes no overlay of %zu layers like these",
 			       o->lowers_n);
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
-	if (mount("overlay", target, "overlay", MS_NODEV, buf_str(&text)) < 0)
+	if (mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, buf_str(&text)) < 0)
 		return err_set(e, -errno, "mount an overlay of %zu layers: %m", o->lowers_n);
 	return 0;
 }

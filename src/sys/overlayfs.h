@@ -16,10 +16,10 @@ struct overlayfs {
 	const char *upper, *work;
 };
 
-/* Mounts it on the directory `target_fd`, nodev, and not for longer than the machine runs.  Marks
- * that move directories or split files' content from their names are neither made nor followed: a
- * layer holds files, whiteouts and opaque directories.  -E2BIG where the kernel takes no list of
- * that length. */
+/* Mounts it on the directory `target_fd`, nosuid and nodev, and not for longer than the machine
+ * runs.  Marks that move directories or split files' content from their names are neither made nor
+ * followed: a layer holds files, whiteouts and opaque directories.  -E2BIG where the kernel takes
+ * no list of that length. */
 osb_must_check int overlayfs_mount(const struct overlayfs *o, int target_fd, struct err *e);
 
 /* The same in the way that kernels before 6.7 know, of which it is part: all in one page of text.
