@@ -48,6 +48,7 @@ fuzz:
 
 bench: build
 	@/usr/bin/python3 bench/execd.py
+	@/usr/bin/python3 bench/code.py
 	@/usr/bin/python3 bench/server.py
 
 guest: build
