@@ -3,7 +3,7 @@
  *
  * A daemon that was started ahead waits on a SOCK_SEQPACKET socket for one datagram with one
  * descriptor: a memory file of JSON,
- * {"entrypoint":[...],"env":{...},"cwd":"/","token":"...","lifecycle":{...},
+ * {"entrypoint":[...],"env":{...},"cwd":"/","user":"...","token":"...","lifecycle":{...},
  * "codePool":"python:2"}.
  */
 #pragma once
