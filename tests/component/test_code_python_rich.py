@@ -155,6 +155,13 @@ def test_altair_like_objects(shared):
     assert run.results == [{"text": "<chart>", "text/plain": "<chart>", mime: '{"mark": "bar"}'}]
 
 
+def test_what_ipython_displays(shared):
+    needs(shared, "IPython")
+    run = shared("from IPython.display import HTML, Markdown, display\ndisplay(HTML('<b>'))\nMarkdown('*m*')")
+    assert [r.get("text/html", r.get("text/markdown")) for r in run.results] == ["<b>", "*m*"]
+    assert run.stdout == ""
+
+
 # ---- magics
 
 def test_shell_lines(shared, tmp_path):
