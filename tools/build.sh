@@ -14,7 +14,8 @@ if [ ! -f build/build.ninja ]; then
 fi
 ninja -C build
 for made in build/src/execd/execd build/src/warden/opensandbox-warden \
-	build/src/server/opensandbox-server build/src/imager/opensandbox-image; do
+	build/src/server/opensandbox-server build/src/imager/opensandbox-image \
+	build/src/imager/opensandbox-registry; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

@@ -210,7 +210,7 @@ gather_programs() {
 	mkdir -p "$out/bin"
 	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
 		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
-		"$out/bin/"
+		"$out/gcc/src/imager/opensandbox-registry" "$out/bin/"
 }
 
 check_product() {

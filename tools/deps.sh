@@ -5,12 +5,18 @@
 set -euo pipefail
 
 build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
-	libseccomp-dev libsqlite3-dev libcurl4-openssl-dev libarchive-dev zlib1g-dev
+	libseccomp-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev
 	libzstd-dev nftables python3 python3-yaml)
 checks=(git clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
 	python3-pytest docker-registry mmdebstrap zstd busybox-static openssl
-	python3-matplotlib python3-pandas python3-plotly sqlite3)
+	python3-matplotlib python3-pandas python3-plotly sqlite3
+	python3-ipykernel python3-jupyter-client node-typescript)
 guest=(qemu-system-x86 busybox-static e2fsprogs)
+
+# Languages of code contexts: whatever version is there is good enough.
+[ -x "$(command -v node)" ] || checks+=(nodejs)
+[ -x "$(command -v jshell)" ] || checks+=(default-jdk-headless)
+[ -x "$(command -v go)" ] || [ -x /usr/local/go/bin/go ] || checks+=(golang-go)
 
 case "${1:-all}" in
 build) wanted=("${build[@]}") ;;

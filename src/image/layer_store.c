@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,31 +145,75 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Only what is named like a layer is one. */
-static bool may_go(const char *name, const uint64_t *keep, size_t n)
-{
-	uint64_t number;
+/* Calls `fn` with every name. */
+typedef int each_fn(void *arg, const char *name, struct err *e);
 
-	return num_parse_u64(view_of(name), &number) &&
-	       (n == 0 || !bsearch(&number, keep, n, sizeof(number), by_value));
-}
-
-int layer_store_clean(const struct layer_store *s, const uint64_t *keep, size_t n, struct err *e)
+static int each(int dir_fd, each_fn *fn, void *arg, struct err *e)
 {
-	int fd = openat(s->layers_fd, ".", DIR_FLAGS);
+	int r = 0, fd = openat(dir_fd, ".", DIR_FLAGS);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
-	int r = 0;
 
 	if (!d) {
 		fd_close(fd);
-		return err_set(e, -errno, "open layers: %m");
+		return err_set(e, -errno, "open a directory: %m");
 	}
 	while (r == 0 && (entry = readdir(d)))
-		if (strlen(entry->d_name) < NAME_BYTES && may_go(entry->d_name, keep, n))
-			r = remove_named(s, entry->d_name, e);
+		if (entry->d_name[0] != '.')
+			r = fn(arg, entry->d_name, e);
 	closedir(d);
-	return r == 0 ? tree_delete_content(s->tmp_fd, ".", e) : r;
+	return r;
+}
+
+struct cleaning {
+	const struct layer_store *store;
+	const uint64_t *keep;
+	size_t n;
+	uint64_t next;
+};
+
+/* Only what is named like a layer is one. */
+static int clean_layer(void *arg, const char *name, struct err *e)
+{
+	const struct cleaning *c = arg;
+	uint64_t number;
+
+	if (strlen(name) >= NAME_BYTES || !num_parse_u64(view_of(name), &number) ||
+	    number >= c->next ||
+	    (c->n > 0 && bsearch(&number, c->keep, c->n, sizeof(number), by_value)))
+		return 0;
+	return remove_named(c->store, name, e);
+}
+
+/* A file is locked by whoever writes it, until it gets its final name. */
+static int clean_file(int tmp_fd, const char *name)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+
+	fd = openat(tmp_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		(void)unlinkat(tmp_fd, name, 0);
+	return 0;
+}
+
+/* "N" is being made, "-N" is being removed. */
+static int clean_tmp(void *arg, const char *name, struct err *e)
+{
+	const struct cleaning *c = arg;
+	uint64_t number;
+
+	if (!num_parse_u64(view_of(name[0] == '-' ? name + 1 : name), &number))
+		return clean_file(c->store->tmp_fd, name);
+	return number < c->next ? tree_delete(c->store->tmp_fd, name, e) : 0;
+}
+
+int layer_store_clean(const struct layer_store *s, const uint64_t *keep, size_t n, uint64_t next,
+		      struct err *e)
+{
+	struct cleaning c = {s, keep, n, next};
+	int r = keep ? each(s->layers_fd, clean_layer, &c, e) : 0;
+
+	return r == 0 ? each(s->tmp_fd, clean_tmp, &c, e) : r;
 }
 
 /* Paths that are too long are not followed: they count, what lies below them does not. */

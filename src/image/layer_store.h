@@ -43,9 +43,13 @@ void layer_store_abandon(const struct layer_store *s, uint64_t number);
 /* Out of its place at once, then away. */
 osb_must_check int layer_store_remove(const struct layer_store *s, uint64_t number, struct err *e);
 
-/* Removes all of tmp, and layers that are not among `keep` (sorted). */
+/*
+ * Removes layers below number `next` that are not among `keep` (sorted; NULL keeps all), what is
+ * left of their making, and files in tmp that nobody has locked.  Others may be at work meanwhile,
+ * with numbers from `next` on.
+ */
 osb_must_check int layer_store_clean(const struct layer_store *s, const uint64_t *keep, size_t n,
-				     struct err *e);
+				     uint64_t next, struct err *e);
 
 /* Counts a complete layer's files. */
 osb_must_check int layer_store_totals(const struct layer_store *s, uint64_t number,

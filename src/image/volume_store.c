@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,19 +87,23 @@ static int by_value(const void *a, const void *b)
 }
 
 static int clean_one(int volumes_fd, const char *name, const uint64_t *keep, size_t n,
-		     struct err *e)
+		     uint64_t next, struct err *e)
 {
+	bool going = view_starts(view_of(name), VIEW(GOING));
 	uint64_t number;
 
-	if (view_starts(view_of(name), VIEW(GOING)))
+	if (strlen(name) >= NAME_BYTES ||
+	    !num_parse_u64(view_of(going ? name + sizeof(GOING) - 1 : name), &number) ||
+	    number >= next)
+		return 0;
+	if (going)
 		return tree_delete(volumes_fd, name, e);
-	if (strlen(name) >= NAME_BYTES || !num_parse_u64(view_of(name), &number) ||
-	    (n > 0 && bsearch(&number, keep, n, sizeof(number), by_value)))
+	if (n > 0 && bsearch(&number, keep, n, sizeof(number), by_value))
 		return 0;
 	return remove_named(volumes_fd, name, e);
 }
 
-int volume_store_clean(int volumes_fd, const uint64_t *keep, size_t n, struct err *e)
+int volume_store_clean(int volumes_fd, const uint64_t *keep, size_t n, uint64_t next, struct err *e)
 {
 	int r = 0, fd = openat(volumes_fd, ".", DIR_FLAGS);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -109,7 +114,7 @@ int volume_store_clean(int volumes_fd, const uint64_t *keep, size_t n, struct er
 		return err_set(e, -errno, "open volumes: %m");
 	}
 	while (r == 0 && (entry = readdir(d)))
-		r = clean_one(volumes_fd, entry->d_name, keep, n, e);
+		r = clean_one(volumes_fd, entry->d_name, keep, n, next, e);
 	closedir(d);
 	return r;
 }

@@ -19,6 +19,7 @@ osb_must_check int volume_store_open(int volumes_fd, uint64_t number, int *ret_f
 /* Out of sight at once, then away.  None there is fine. */
 osb_must_check int volume_store_remove(int volumes_fd, uint64_t number, struct err *e);
 
-/* Removes those that are not among `keep` (sorted), and what is left of removals. */
-osb_must_check int volume_store_clean(int volumes_fd, const uint64_t *keep, size_t n,
+/* Removes those below number `next` that are not among `keep` (sorted), and what is left of
+ * removals. */
+osb_must_check int volume_store_clean(int volumes_fd, const uint64_t *keep, size_t n, uint64_t next,
 				      struct err *e);

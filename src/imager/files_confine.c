@@ -66,6 +66,7 @@ static const char *const allowed[] = {
 	"fdatasync",
 	"fgetxattr",
 	"flistxattr",
+	"flock",
 	"fsetxattr",
 	"fstat",
 	"fstatfs",

@@ -171,14 +171,20 @@ static int capture(struct files *f, uint64_t number, bool host_usr, struct layer
 int files_capture(struct files *f, struct json_writer *done, struct err *e)
 {
 	struct layer_totals totals = {0};
-	uint64_t number, start = clock_mono_us();
-	bool host_usr = false;
+	bool host_usr = false, wait = false;
+	uint64_t number, start;
 	int r = files_number(f->request, "number", &number, e);
 
 	if (r == 0)
 		r = json_field_bool(f->request, "host_usr", &host_usr, e);
+	if (r >= 0)
+		r = json_field_bool(f->request, "wait", &wait, e);
+	/* The sandbox is frozen when we are ready, and not before. */
+	if (r >= 0 && wait)
+		r = job_wait(f->job, e);
 	if (r < 0)
 		return r;
+	start = clock_mono_us();
 	if (layer_store_has(&f->layers, number))
 		return err_set(e, -EEXIST, "there is a layer %ju already", (uintmax_t)number);
 	r = capture(f, number, host_usr, &totals, e);
@@ -244,17 +250,20 @@ int files_remove(struct files *f, struct json_writer *done, struct err *e)
 int files_clean(struct files *f, struct json_writer *done, struct err *e)
 {
 	osb_cleanup(mem_freep) uint64_t *layers = NULL, *volumes = NULL;
+	uint64_t next_layer, next_volume = 0;
 	size_t layers_n, volumes_n;
 	int r = read_numbers(f, "keep_layers", &layers, &layers_n, e);
 
 	(void)done;
 	if (r >= 0)
 		r = read_numbers(f, "keep_volumes", &volumes, &volumes_n, e);
-	if (r >= 0 && layers)
-		r = layer_store_clean(&f->layers, layers, layers_n, e);
-	else if (r >= 0)
-		r = tree_delete_content(f->layers.tmp_fd, ".", e);
-	if (r >= 0 && volumes)
-		r = volume_store_clean(f->volumes_fd, volumes, volumes_n, e);
-	return r < 0 ? r : 0;
+	if (r >= 0)
+		r = files_limit(f, "next_layer", INT64_MAX, &next_layer, e);
+	if (r == 0)
+		r = files_limit(f, "next_volume", INT64_MAX, &next_volume, e);
+	if (r == 0)
+		r = layer_store_clean(&f->layers, layers, layers_n, next_layer, e);
+	if (r == 0 && volumes)
+		r = volume_store_clean(f->volumes_fd, volumes, volumes_n, next_volume, e);
+	return r;
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,7 +139,8 @@ static int pack_one(struct files *f, const struct json *layer, enum encoder_kind
 
 	rand_hex(name);
 	fd = openat(f->layers.tmp_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
+	/* As long as it is locked, nobody takes it for what a dead job has left. */
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
 		return err_set(e, -errno, "create a blob: %m");
 	r = write_blob(f, layer, kind, fd, ret, e);
 	if (r == 0)

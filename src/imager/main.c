@@ -4,6 +4,7 @@
  * The mode says which rights the process keeps; it gives the others up before it reads what is to
  * be done.  The asker is on file descriptor 3.
  */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,26 +12,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "imager/bucket.h"
-#include "imager/fetch.h"
-#include "imager/files.h"
 #include "imager/job.h"
+#include "imager/modes.h"
 #include "imager/options.h"
-
-static const struct mode {
-	const char *name;
-	const char *help;
-	int (*confine)(const struct options *o, struct err *e);
-	void (*run)(struct job *j); /* answers with "done" or "failed" */
-} modes[] = {
-	{"fetch", "speaks with registries: pulls and pushes; no rights but those of its user",
-	 fetch_confine, fetch_run},
-	{"push", "the same", fetch_confine, fetch_run},
-	{"files", "unpacks, packs and removes layers; root over those files, no network",
-	 files_confine, files_run},
-	{"bucket", "mounts object stores by the program that is installed for it; root",
-	 bucket_confine, bucket_run},
-};
 
 static void print_help(void)
 {
@@ -41,7 +25,7 @@ static void print_help(void)
 	       "Blobs are kept in the directory that is file descriptor 4; for files, that is the\n"
 	       "state directory.\n\n"
 	       "modes:\n");
-	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+	for (size_t i = 0; i < modes_n; i++)
 		printf("  %-8s %s\n", modes[i].name, modes[i].help);
 	printf("\noptions:\n"
 	       "  --user UID:GID  become this user first\n"
@@ -52,10 +36,25 @@ static void print_help(void)
 
 static const struct mode *find_mode(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+	for (size_t i = 0; i < modes_n; i++)
 		if (strcmp(modes[i].name, name) == 0)
 			return &modes[i];
 	return NULL;
+}
+
+/* It lies beside us, wherever that is; it gets what we got. */
+static int pass_on(const char *program, char **argv, struct err *e)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	size_t room = slash ? sizeof(path) - (size_t)(slash + 1 - path) : 0;
+
+	if (room <= strlen(program))
+		return err_set(e, -ENAMETOOLONG, "cannot find %s", program);
+	memcpy(slash + 1, program, strlen(program) + 1);
+	execv(path, argv);
+	return err_set(e, -errno, "execute %s: %m", path);
 }
 
 static int complain(const struct err *e, int code)
@@ -85,6 +84,8 @@ int main(int argc, char **argv)
 		(void)err_set(&e, -EINVAL, "there is no mode '%s'; see --help", o.mode);
 		return complain(&e, 2);
 	}
+	if (mode->program && pass_on(mode->program, argv, &e) < 0)
+		return complain(&e, 2);
 	(void)umask(077);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (job_open(&job, JOB_FD, &e) < 0)

@@ -1,4 +1,5 @@
 """Captures of sandboxes, volumes, removal and cleaning."""
+import fcntl
 import os
 import socket
 import stat
@@ -180,6 +181,22 @@ def test_clean_keeps_what_is_named(state):
     assert sorted(os.listdir(state.path / "images/layers")) == ["2", "note"]
     assert os.listdir(state.path / "images/tmp") == []
     assert sorted(os.listdir(state.path / "volumes")) == ["1", "3"]
+
+
+def test_clean_leaves_others_their_work(state):
+    """Jobs that began meanwhile have numbers from the next on, and files that are locked."""
+    for number in (1, 5):
+        state.unpack(archive(member("f")), number=number)
+        state.run(op="make_volume", number=number)
+    tmp = state.path / "images/tmp"
+    for name in ("2", "-3", "6", "-7"):
+        (tmp / name).mkdir()
+    (tmp / "dead").write_bytes(b"")
+    with open(tmp / "alive", "wb") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        assert state.run(op="clean", keep_layers=[], keep_volumes=[], next_layer=5, next_volume=5) == {}
+    assert os.listdir(state.path / "images/layers") == ["5"] and os.listdir(state.path / "volumes") == ["5"]
+    assert sorted(os.listdir(tmp)) == ["-7", "6", "alive"]
 
 
 def test_clean_without_a_list_keeps_all(state):
