@@ -24,7 +24,8 @@
 #include "execd/process.h"
 #include "net/loop.h"
 
-#define START_MS  60000 /* from the start of an interpreter until it is ready */
+#define START_MS  60000	 /* from the start of an interpreter until it is ready */
+#define BUILD_MS  600000 /* the same with a driver that has to be compiled first */
 #define CODE_MAX  ((size_t)32 << 20)
 #define EARLY_MAX 2048 /* of what is printed before it is ready */
 
@@ -250,7 +251,7 @@ static int start_driver(struct code_context *c, struct err *e)
 		r = code_driver_start(c->app, &spec, &driver_events, c, &c->driver, e);
 	strv_done(&spec.env);
 	if (r == 0)
-		loop_timer_start(c->timer, START_MS);
+		loop_timer_start(c->timer, c->language->script ? BUILD_MS : START_MS);
 	return r;
 }
 

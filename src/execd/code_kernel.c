@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/strv.h"
 #include "codec/json.h"
 #include "codec/json_copy.h"
@@ -491,11 +493,13 @@ static void set_signals(void)
 static int take_channel(void)
 {
 	const char *number = getenv("OPENSANDBOX_DRIVER_FD");
-	int fd = number ? atoi(number) : -1;
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, CHANNEL_MIN_FD);
+	uint64_t fd;
+	int high = -1;
 
+	if (number && num_parse_u64(view_of(number), &fd) && fd < INT_MAX)
+		high = fcntl((int)fd, F_DUPFD_CLOEXEC, CHANNEL_MIN_FD);
 	if (high >= 0)
-		close(fd);
+		close((int)fd);
 	unsetenv("OPENSANDBOX_DRIVER_FD");
 	return high;
 }

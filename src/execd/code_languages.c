@@ -104,7 +104,8 @@ static const struct code_language languages[] = {
 	{
 		/* What has no jshell is no JDK, or too old. */
 		.name = "java",
-		.programs = LIST("/usr/lib/jvm/java-%v-*/bin/jshell", "/usr/lib/jvm/*-%v-*/bin/jshell",
+		.programs = LIST("/usr/lib/jvm/java-%v-*/bin/jshell",
+				 "/usr/lib/jvm/*-%v-*/bin/jshell",
 				 "/usr/lib/jvm/*-%v/bin/jshell", "/usr/lib/jvm/*-%v.*/bin/jshell",
 				 "/opt/java/*%v*/bin/jshell", "jshell",
 				 "/opt/java/openjdk/bin/jshell", "/usr/lib/jvm/*/bin/jshell"),
@@ -115,8 +116,9 @@ static const struct code_language languages[] = {
 	},
 	{
 		.name = "go",
-		.programs = LIST("/opt/go/%v*/bin/go", "/usr/local/go%v*/bin/go", "/usr/lib/go-%v/bin/go",
-				 "go%v", "go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"),
+		.programs = LIST("/opt/go/%v*/bin/go", "/usr/local/go%v*/bin/go",
+				 "/usr/lib/go-%v/bin/go", "go%v", "go",
+				 "/usr/local/go/bin/go", "/usr/lib/go/bin/go"),
 		.version_env = "GO_VERSION",
 		.script = GO_START,
 		.files = {"go_driver.go", "go_cell.go", "go_state.go"},

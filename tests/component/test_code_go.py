@@ -67,7 +67,8 @@ def test_the_protocol_s_example(go):
     ("func() {}()", None),
     ("type Point struct{ X, Y int }\nfunc (p Point) Sum() int { return p.X + p.Y }\nPoint{1, 2}.Sum()", "3"),
     ("const (\n\tFirst = iota\n\tSecond\n)\nSecond", "1"),
-    ("func Map[T, U any](in []T, f func(T) U) (out []U) {\n\tfor _, v := range in {\n\t\tout = append(out, f(v))\n\t}\n\treturn\n}\n"
+    ("func Map[T, U any](in []T, f func(T) U) (out []U) {\n\tfor _, v := range in {\n\t\tout = append(out, f(v))\n"
+     "\t}\n\treturn\n}\n"
      "Map([]int{1, 2}, func(i int) string { return \"n\" })", "[n n]"),
     ("for i, xs := 0, []int{1, 2}; i < 2; i++ {\n\t_ = xs[i]\n}\nif v := 3; v > 2 {\n\t_ = v\n}", None),
 ])
@@ -86,12 +87,14 @@ def test_imports_and_declarations_stay(go):
 
 
 def test_values_of_variables_stay(go):
-    assert go('import "time"\nn := 1\nnames := map[string][]float64{"a": {1.5}}\nvar when = time.Unix(5, 0).UTC()').error is None
+    assert go('import "time"\nn := 1\nnames := map[string][]float64{"a": {1.5}}\n'
+              "var when = time.Unix(5, 0).UTC()").error is None
     assert go('n++\nnames["b"] = nil\nwhen = when.Add(time.Second)').error is None
     assert go("n").value == "2"
     assert go("names").value == "map[a:[1.5] b:[]]"
     assert go("when").value == "1970-01-01 00:00:06 +0000 UTC"
-    assert go("type Node struct { value int; next *Node }\nring := &Node{value: 1}\nring.next = &Node{2, ring}").error is None
+    assert go("type Node struct { value int; next *Node }\nring := &Node{value: 1}\n"
+              "ring.next = &Node{2, ring}").error is None
     assert go("ring.next.next.value++\nring.value").value == "2"
     assert go("var total int\nfunc add(by int) int { total += by; return total }\nadd(2)").value == "2"
     assert go("add(3)").value == "5"
@@ -134,7 +137,9 @@ def test_panics_name_the_cell(code, shared):
     assert run.ename == "ExitError" and "deadlock" in run.stderr
 
 
-@pytest.mark.parametrize("text, line", [("x1 := 1\n\nx1 = \"a\"", 3), ("x2 := 1\nfor {\n", 2), ("func broken( {\n}", 1), ("var v int = \"s\"", 1)])
+@pytest.mark.parametrize("text, line", [
+    ("x1 := 1\n\nx1 = \"a\"", 3), ("x2 := 1\nfor {\n", 2), ("func broken( {\n}", 1), ("var v int = \"s\"", 1),
+])
 def test_code_that_does_not_compile(go, text, line):
     run = go(text)
     assert run.ename == "CompileError" and f".go:{line}:" in "\n".join(run.error["traceback"]), run.error
@@ -142,7 +147,8 @@ def test_code_that_does_not_compile(go, text, line):
 
 
 def test_output_and_input_are_the_program_s_own(go):
-    run = go('import ("fmt"; "os"; "bufio")\nfmt.Println("out")\nfmt.Fprintln(os.Stderr, "err")\nfmt.Println(`{"ev":"done"}`)\n'
+    run = go('import ("fmt"; "os"; "bufio")\nfmt.Println("out")\nfmt.Fprintln(os.Stderr, "err")\n'
+             'fmt.Println(`{"ev":"done"}`)\n'
              "bufio.NewScanner(os.Stdin).Scan()")
     assert run.stdout == 'out\n{"ev":"done"}\n' and run.stderr == "err\n" and run.value == "false"
 

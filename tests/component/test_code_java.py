@@ -46,7 +46,8 @@ def test_the_protocol_s_example(java):
                'System.out.println("2 + 2 = " + result);\nresult')
     assert run.value == "4" and run.stdout == "Hello from Java!\n2 + 2 = 4\n"
     run = java("import java.util.*;\nList<Integer> numbers = Arrays.asList(1, 2, 3, 4, 5);\n"
-               "int sum = numbers.stream().mapToInt(Integer::intValue).sum();\nSystem.out.println(\"Sum: \" + sum);\nresult")
+               "int sum = numbers.stream().mapToInt(Integer::intValue).sum();\n"
+               "System.out.println(\"Sum: \" + sum);\nresult")
     assert run.value == "4" and run.stdout == "Sum: 15\n"
     assert run.kinds == ["init", "stdout", "execution_count", "result", "execution_complete"]
 
@@ -58,8 +59,10 @@ def test_the_protocol_s_example(java):
     ("List.of(1, 2)", "[1, 2]"),
     ("'c'", "'c'"), ("(Object) null", "null"), ("int none = 3;", None), ("// nothing", None), (" ", None),
     ("int twice(int n) {\n  return 2 * n;\n}\ntwice(21)", "42"),
-    ("class Counter {\n  int n;\n  int next() { return ++n; }\n}\nvar counter = new Counter();\ncounter.next(); counter.next()", "2"),
-    ("interface Shape { double area(); }\nclass Unit implements Shape { public double area() { return 1; } }\nnew Unit().area()", "1.0"),
+    ("class Counter {\n  int n;\n  int next() { return ++n; }\n}\nvar counter = new Counter();\n"
+     "counter.next(); counter.next()", "2"),
+    ("interface Shape { double area(); }\nclass Unit implements Shape { public double area() { return 1; } }\n"
+     "new Unit().area()", "1.0"),
     ("Stream.of(3, 1, 2).sorted().map(String::valueOf).collect(Collectors.joining(\",\"))", "1,2,3"),
     ("BigInteger.TWO.pow(70)", "1180591620717411303424"),
     ("var map = new HashMap<String, Integer>(); map.put(\"a\", 1); map", "{a=1}"),
@@ -92,7 +95,8 @@ def test_exceptions_are_named_as_the_protocol_does(java):
 
 def test_traces_name_the_cell(code, shared):
     count = code.run("1", shared).counts[0]
-    run = code.run("class Thrower {\n  int fail() {\n    throw new IllegalStateException(\"no\");\n  }\n}\n\nnew Thrower().fail()", shared)
+    run = code.run("class Thrower {\n  int fail() {\n    throw new IllegalStateException(\"no\");\n  }\n}\n\n"
+                   "new Thrower().fail()", shared)
     trace = "\n".join(run.error["traceback"])
     assert run.ename == "EvalException" and run.error["evalue"] == "java.lang.IllegalStateException: no"
     assert f"(cell {count + 1}:3)" in trace and f"(cell {count + 1}:7)" in trace, trace
@@ -128,7 +132,7 @@ def test_interrupts_keep_the_state(code, shared):
     code.run("int before = 5;", shared)
     for text in ('System.out.println("begun"); while (true) {}',
                  'System.out.println("begun"); Thread.sleep(600000);',
-                 'System.out.println("begun"); for (;;) { try { Thread.sleep(50); } catch (InterruptedException e) {} }'):
+                 'System.out.println("begun"); for (;;) try { Thread.sleep(50); } catch (InterruptedException e) {}'):
         begun = code.begin(text, shared)
         code.interrupt(shared)
         assert begun.finish().ename == "KeyboardInterrupt"

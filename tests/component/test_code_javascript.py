@@ -93,8 +93,8 @@ def test_modules_are_found_from_the_directory(code, execd, tmp_path):
     context = code.create(cwd=str(tmp_path))
     assert code.run("require('pack').name + require('./plain').plain", context).value == f"'pack{tmp_path}'"
     run = code.run("import own, {two as zwei, three} from './own.mjs';\nimport * as pack from 'pack'\n"
-                   "import fs from 'node:fs'\nimport 'os';\n[own, zwei, three, pack.default.one, typeof fs.readFileSync]",
-                   context)
+                   "import fs from 'node:fs'\nimport 'os';\n"
+                   "[own, zwei, three, pack.default.one, typeof fs.readFileSync]", context)
     assert run.value == "[ 'own', 2, 3, 1, 'function' ]" and run.stderr == ""
     assert code.run("(await import('./own.mjs')).two + zwei", context).value == "4"
     assert code.run("export const exported = 6;\nexport default exported", context).value == "6"
@@ -201,8 +201,8 @@ def test_strange_characters_arrive(js):
 
 
 def test_shown_values_may_be_rich(js):
-    run = js("class Rich { [Symbol.for('Jupyter.display')]() { return {'text/html': '<b>r</b>', 'application/json': {a: 1}} } };"
-             "new Rich()")
+    run = js("class Rich { [Symbol.for('Jupyter.display')]() {"
+             "return {'text/html': '<b>r</b>', 'application/json': {a: 1}} } }; new Rich()")
     assert run.results[-1]["text/html"] == "<b>r</b>" and json.loads(run.results[-1]["application/json"]) == {"a": 1}
     run = js("display({shown: 1}); display(2); 3")
     assert [result["text"] for result in run.results] == ["{ shown: 1 }", "2", "3"]

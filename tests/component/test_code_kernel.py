@@ -104,7 +104,8 @@ def test_large_output_and_large_values(run):
 
 
 def test_interrupts(code, shared):
-    for text in ("import time; print('begun', flush=True); time.sleep(600)", "print('begun', flush=True)\nwhile True: pass"):
+    for text in ("import time; print('begun', flush=True); time.sleep(600)",
+                 "print('begun', flush=True)\nwhile True: pass"):
         begun = code.begin(text, shared)
         code.interrupt(shared)
         assert begun.finish().ename == "KeyboardInterrupt"
@@ -153,8 +154,10 @@ def test_a_deleted_context_leaves_nothing(code, home):
     wait_until(lambda: not made & set(os.listdir(home / "tmp")), "its files are gone")
 
 
-@pytest.mark.parametrize("language, word", [("broken", "/no/such/program"), ("ends", "ended"), ("nojson", "not supported"),
-                                            ("../kernels/other", "not supported"), ("nothing", "not supported")])
+@pytest.mark.parametrize("language, word", [
+    ("broken", "/no/such/program"), ("ends", "ended"), ("nojson", "not supported"),
+    ("../kernels/other", "not supported"), ("nothing", "not supported"),
+])
 def test_kernels_that_cannot_serve(execd, language, word):
     answer = execd.request("POST", "/code/context", json.dumps({"language": language}).encode())
     assert answer.status == 500 and word in answer.json()["message"], answer.body

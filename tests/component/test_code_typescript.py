@@ -37,14 +37,17 @@ def ts(code):
 
 
 def test_types_go_and_values_stay(ts):
-    run = ts("console.log('Hello from TypeScript!');\nconst result: number = 2 + 2;\nconsole.log(`2 + 2 = ${result}`);")
+    run = ts("console.log('Hello from TypeScript!');\nconst result: number = 2 + 2;\n"
+             "console.log(`2 + 2 = ${result}`);")
     assert run.error is None and run.stdout == "Hello from TypeScript!\n2 + 2 = 4\n"
     assert ts("const result: string = 'again'; result").value == "'again'"
 
 
 @pytest.mark.parametrize("text, value", [
-    ("interface Person { name: string; age?: number }\nconst person: Person = { name: 'John' };\nperson.name", "'John'"),
-    ("type Pair<T> = [T, T];\nfunction swap<T>([a, b]: Pair<T>): Pair<T> { return [b, a] }\nswap([1, 2])", "[ 2, 1 ]"),
+    ("interface Person { name: string; age?: number }\nconst person: Person = { name: 'John' };\nperson.name",
+     "'John'"),
+    ("type Pair<T> = [T, T];\nfunction swap<T>([a, b]: Pair<T>): Pair<T> { return [b, a] }\nswap([1, 2])",
+     "[ 2, 1 ]"),
     ("class Point { constructor(readonly x: number, private y = 2) {} sum(): number { return this.x + this.y } }\n"
      "new Point(1).sum()", "3"),
     ("enum Color { Red, Green }\nColor.Green", "1"),
@@ -53,7 +56,8 @@ def test_types_go_and_values_stay(ts):
     ("const sure = [1].find(x => x > 0)!; sure", "1"),
     ("await Promise.resolve<number>(4)", "4"),
     ("import { basename } from 'node:path';\nimport type { Stats } from 'node:fs';\nbasename('/a/b')", "'b'"),
-    ("abstract class Shape { abstract area(): number }\nclass Unit extends Shape { area() { return 1 } }\nnew Unit().area()", "1"),
+    ("abstract class Shape { abstract area(): number }\nclass Unit extends Shape { area() { return 1 } }\n"
+     "new Unit().area()", "1"),
 ])
 def test_the_language_s_own_things(ts, text, value):
     assert ts(text).value == value
@@ -66,8 +70,8 @@ def test_names_stay_between_runs(ts):
 
 def test_errors_name_the_line_that_was_written(code):
     context = code.create()
-    run = code.run("interface A {\n  b: string;\n}\n\nfunction fails(a: A): never {\n  throw new Error('ts');\n}\nfails({ b: '' });",
-                   context)
+    run = code.run("interface A {\n  b: string;\n}\n\nfunction fails(a: A): never {\n  throw new Error('ts');\n}\n"
+                   "fails({ b: '' });", context)
     assert run.ename == "Error" and run.error["evalue"] == "ts"
     trace = "\n".join(run.error["traceback"])
     assert "cell-1.ts:6:" in trace and "cell-1.ts:8:" in trace, trace
