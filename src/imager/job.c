@@ -130,6 +130,14 @@ void job_send_if_room(struct job *j, struct buf *line)
 		job_send(j, line);
 }
 
+int job_wait(struct job *j, struct err *e)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(READ_SIZE * 2);
+
+	send_all(j, VIEW("{\"ready\":{}}\n"));
+	return read_line(j, &text, e);
+}
+
 void job_done(struct job *j)
 {
 	send_all(j, VIEW("{\"done\":{}}\n"));

@@ -26,6 +26,8 @@ osb_must_check int job_open(struct job *j, int fd, struct err *e);
 
 /* Waits for the request. */
 osb_must_check int job_read(struct job *j, struct err *e);
+/* {"ready":{}}; waits until the asker says that it may begin. */
+osb_must_check int job_wait(struct job *j, struct err *e);
 void job_close(struct job *j);
 
 /*

@@ -82,45 +82,43 @@ static struct freeze *freeze_new(struct sandboxes *s, const char *id, sandboxes_
 	return z;
 }
 
-/* It moves, or never stood still: whoever asked hears of it before those who wait. */
-static void moves(struct freeze *z, const struct err *e)
+static void release(struct sandboxes *s, struct sandbox *b)
+{
+	if (!b)
+		return;
+	b->busy = b->captured = false;
+	go_on(s, b);
+}
+
+/* Whoever asked hears of it before those who wait. */
+static void answer(struct freeze *z, const struct err *e, bool moves)
 {
 	struct sandbox *b = map_get(z->service->by_id, view_of(z->id));
 	struct failure f = FAILURE_NONE;
 
 	if (e)
 		failure_set(&f, 500, "SNAPSHOT::FREEZE_FAILED", "%s", e->msg);
-	if (b)
-		b->busy = b->captured = false;
 	z->fn(z->arg, b, e ? &f : NULL);
-	if (b)
-		go_on(z->service, b);
+	if (moves)
+		release(z->service, b);
 	free(z);
 }
 
 static void frozen(void *arg, const struct err *e)
 {
-	struct freeze *z = arg;
-	struct sandbox *b = map_get(z->service->by_id, view_of(z->id));
-
-	if (e) {
-		moves(z, e);
-		return;
-	}
-	z->fn(z->arg, b, NULL);
-	free(z);
+	answer(arg, e, e != NULL);
 }
 
 static void thawed(void *arg, const struct err *e)
 {
-	moves(arg, e);
+	answer(arg, e, true);
 }
 
-void sandboxes_freeze(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
+void sandboxes_reserve(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg)
 {
 	struct failure f = FAILURE_NONE;
 
-	if (sandboxes_put_off(b, sandboxes_freeze, fn, arg))
+	if (sandboxes_put_off(b, sandboxes_reserve, fn, arg))
 		return;
 	if (b->busy || b->state != SANDBOX_RUNNING) {
 		failure_set(&f, 409, "SNAPSHOT::INVALID_SOURCE_STATE",
@@ -130,7 +128,17 @@ void sandboxes_freeze(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, 
 		return;
 	}
 	b->busy = b->captured = true;
-	s->runtime->ops->pause(s->runtime, b->id, frozen, freeze_new(s, b->id, fn, arg));
+	fn(arg, b, NULL);
+}
+
+void sandboxes_unreserve(struct sandboxes *s, const char *id)
+{
+	release(s, map_get(s->by_id, view_of(id)));
+}
+
+void sandboxes_freeze(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg)
+{
+	s->runtime->ops->pause(s->runtime, id, frozen, freeze_new(s, id, fn, arg));
 }
 
 void sandboxes_thaw(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg)

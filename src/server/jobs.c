@@ -32,10 +32,8 @@ struct kind {
 };
 
 static const struct kind kinds[JOB_KINDS_] = {
-	[JOB_FETCH] = {"job fetch", 4},
-	[JOB_PUSH] = {"job push", 2},
-	[JOB_HEAVY] = {"job files", 3},
-	[JOB_QUICK] = {"job files", 12},
+	[JOB_FETCH] = {"job fetch", 4},	  [JOB_PUSH] = {"job push", 2},
+	[JOB_HEAVY] = {"job files", 3},	  [JOB_QUICK] = {"job files", 12},
 	[JOB_BUCKET] = {"job bucket", 4},
 };
 
@@ -290,6 +288,15 @@ struct job *job_start(struct jobs *j, enum job_kind kind, struct view request,
 		list_push_back(&j->waiting[kind], &job->link);
 	loop_task_post(j->next);
 	return job;
+}
+
+void job_say(struct job *job, struct view line)
+{
+	/* A job that takes nothing any more shows when it is read. */
+	if (buf_append_view(&job->out.buf, line) < 0 || buf_append_char(&job->out.buf, '\n') < 0)
+		return;
+	if (job->watch)
+		loop_fd_want(job->watch, LOOP_READ | LOOP_WRITE);
 }
 
 /* ---- the queues ---- */

@@ -50,4 +50,6 @@ void jobs_free(struct jobs *j);				  /* accepts NULL; cancels what is left */
 /* `request` is a JSON object without a newline; it is copied, and wiped when it was sent. */
 struct job *job_start(struct jobs *j, enum job_kind kind, struct view request,
 		      const struct job_events *events, void *arg);
+/* One more line, for a job that waits for it. */
+void job_say(struct job *job, struct view line);
 void job_cancel(struct job *job); /* accepts NULL; a program that runs is told by a closed socket */

@@ -60,10 +60,13 @@ void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, v
 void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
 
 /*
- * For a snapshot: the sandbox stands still from the first answer to the second, and stays Running
- * for everybody else.  Deleting, pausing and freezing wait until it moves again.
+ * For a snapshot.  A sandbox that is reserved waits with deleting, pausing and further snapshots
+ * until it is thawed, cannot be frozen, or is unreserved; it may be the turn of others first.  It
+ * stands still from the answer of freeze to that of thaw, and stays Running for everybody else.
  */
-void sandboxes_freeze(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
+void sandboxes_reserve(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
+void sandboxes_unreserve(struct sandboxes *s, const char *id);
+void sandboxes_freeze(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg);
 void sandboxes_thaw(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg);
 bool sandboxes_use_snapshot(struct sandboxes *s, const char *snapshot); /* made from it */
 osb_must_check int sandboxes_add_event(struct sandboxes *s, const char *id, const char *reason,

@@ -1,13 +1,13 @@
 /*
  * server/snapshots.c - taking snapshots, restoring from them, forgetting them.
  *
- * Freeze, copy, thaw, record: in this order, so that whatever is killed in between leaves a layer
- * without a record, which the sweep at the next start removes, and a frozen sandbox, which its
- * adoption thaws.  A snapshot that was under way then has failed, and says so.
+ * Get a program ready, freeze, copy, thaw, record: in this order, so that whatever is killed in
+ * between leaves a layer without a record, which the sweep at the next start removes, and a frozen
+ * sandbox, which its adoption thaws.  A snapshot that was under way then has failed, and says so.
  */
 #include "server/snapshots.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +48,7 @@ struct capture {
 	uint64_t number;	       /* of the layer to be */
 	uint64_t frozen_us, thawed_us; /* monotonic */
 	uint64_t bytes, files;
+	enum { CAPTURE_RESERVED, CAPTURE_FREEZING, CAPTURE_FROZEN } stage; /* of the sandbox */
 	unsigned tries;
 	bool failed;
 };
@@ -191,6 +192,11 @@ static void thawed(void *arg, struct sandbox *b, const struct failure *f)
 	finish(c);
 }
 
+static void thaw(struct capture *c)
+{
+	sandboxes_thaw(c->service->means.sandboxes, c->snapshot->sandbox_id, thawed, c);
+}
+
 static void captured(void *arg, const struct json *result)
 {
 	struct capture *c = arg;
@@ -201,31 +207,76 @@ static void captured(void *arg, const struct json *result)
 	(void)json_int(json_get(result, "files"), &files);
 	c->bytes = (uint64_t)bytes;
 	c->files = (uint64_t)files;
-	sandboxes_thaw(c->service->means.sandboxes, c->snapshot->sandbox_id, thawed, c);
+	thaw(c);
 }
 
 static void start_job(struct capture *c);
 
+/* Whatever it has written is discarded; then the sandbox moves, if it stood still. */
 static void not_captured(void *arg, const char *code, const char *message)
 {
 	struct capture *c = arg;
 
 	c->job = NULL;
-	if (strcmp(code, JOB_CODE_LOST) == 0 && ++c->tries < TRIES_MAX) {
+	if (strcmp(code, JOB_CODE_LOST) == 0 && c->stage != CAPTURE_FREEZING &&
+	    ++c->tries < TRIES_MAX) {
 		start_job(c);
 		return;
 	}
 	fail(c, message);
 	layers_discard(c->service->means.layers, &c->number, 1);
-	sandboxes_thaw(c->service->means.sandboxes, c->snapshot->sandbox_id, thawed, c);
+	if (c->stage == CAPTURE_FROZEN) {
+		thaw(c);
+	} else if (c->stage == CAPTURE_RESERVED) {
+		sandboxes_unreserve(c->service->means.sandboxes, c->snapshot->sandbox_id);
+		finish(c);
+	}
 }
 
-static const struct job_events capturing = {.done = captured, .failed = not_captured};
+static void frozen(void *arg, struct sandbox *b, const struct failure *f)
+{
+	struct capture *c = arg;
+
+	(void)b;
+	if (f) {
+		job_cancel(take_ptr(c->job));
+		if (!c->failed)
+			fail(c, f->message);
+		finish(c);
+		return;
+	}
+	c->stage = CAPTURE_FROZEN;
+	c->frozen_us = clock_mono_us();
+	if (c->job)
+		job_say(c->job, VIEW("{}"));
+	else
+		thaw(c);
+}
+
+/* The program is there and waits: the sandbox need not stand still any earlier. */
+static void job_news(void *arg, struct view name, const struct json *value)
+{
+	struct capture *c = arg;
+
+	(void)value;
+	if (!view_is(name, "ready"))
+		return;
+	if (c->stage == CAPTURE_FROZEN) {
+		job_say(c->job, VIEW("{}"));
+		return;
+	}
+	c->stage = CAPTURE_FREEZING;
+	sandboxes_freeze(c->service->means.sandboxes, c->snapshot->sandbox_id, frozen, c);
+}
+
+static const struct job_events capturing = {
+	.news = job_news, .done = captured, .failed = not_captured};
 
 static void start_job(struct capture *c)
 {
 	osb_cleanup(buf_done) struct buf text = BUF_INIT(REQUEST_MAX);
 	struct json_writer w;
+	int r;
 
 	json_writer_init(&w, &text);
 	json_write_object(&w);
@@ -234,15 +285,15 @@ static void start_job(struct capture *c)
 	json_write_key(&w, "number");
 	json_write_uint(&w, c->number);
 	json_put_bool(&w, "host_usr", c->snapshot->root.host_base);
+	json_put_bool(&w, "wait", true);
 	json_write_object_end(&w);
-	if (json_writer_end(&w) < 0) {
-		not_captured(c, "INTERNAL", "the request is too large");
-		return;
-	}
+	r = json_writer_end(&w);
+	assert(r == 0); /* everything in it is bounded far below */
+	(void)r;
 	c->job = job_start(c->service->means.jobs, JOB_QUICK, buf_view(&text), &capturing, c);
 }
 
-static void frozen(void *arg, struct sandbox *b, const struct failure *f)
+static void reserved(void *arg, struct sandbox *b, const struct failure *f)
 {
 	struct capture *c = arg;
 	struct err e = ERR_NONE;
@@ -253,10 +304,10 @@ static void frozen(void *arg, struct sandbox *b, const struct failure *f)
 		finish(c);
 		return;
 	}
-	c->frozen_us = clock_mono_us();
 	if (layers_take_number(c->service->means.layers, &c->number, &e) < 0) {
 		fail(c, e.msg);
-		sandboxes_thaw(c->service->means.sandboxes, c->snapshot->sandbox_id, thawed, c);
+		sandboxes_unreserve(c->service->means.sandboxes, c->snapshot->sandbox_id);
+		finish(c);
 		return;
 	}
 	start_job(c);
@@ -313,7 +364,7 @@ struct snapshot *snapshots_take(struct snapshots *s, struct sandbox *b, struct v
 	c->service = s;
 	c->snapshot = n;
 	list_push_back(&s->captures, &c->link);
-	sandboxes_freeze(s->means.sandboxes, b, frozen, c);
+	sandboxes_reserve(s->means.sandboxes, b, reserved, c);
 	return n;
 }
 

@@ -233,7 +233,7 @@ def test_restored_sandboxes_share_the_layer_and_not_their_writes(server, source)
     for n, box in enumerate(boxes):
         assert server.out(box, f"cat {FILE}") == f"content{n}"
         server.delete(box)
-    assert layers(server) == before
+    assert layers(server) <= before  # those of other tests may go meanwhile
     assert server.out(source, f"cat {FILE}") == "content"
 
 
