@@ -207,7 +207,7 @@ static void understands_pax_records(void **state)
 		{"6 =qq\n", NULL},
 		{"11 mtime=x\n", NULL},
 		{"10 size=x\n", NULL},
-		{"26 SCHILY.xattr.user.a=xy\n", NULL},
+		{"26 SCHILY.xattr.user.a=xy\n", "0 f> 0 0:0 0 @0.0 x1\n  0\n"},
 	};
 
 	(void)state;
