@@ -19,6 +19,10 @@ def test_python_code_interpreter(python_client, run_client):
     run_client(python_client, HERE / "python_code.py")
 
 
+def test_python_asyncio_code_interpreter(python_client, run_client):
+    run_client(python_client, HERE / "python_code_async.py")
+
+
 def test_javascript_client(javascript_client, run_client):
     # node looks for packages beside the program.
     program = javascript_client / "client.mjs"
