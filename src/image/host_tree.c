@@ -58,6 +58,7 @@ static const struct {
 	{"etc", 0755},
 	{"etc/skel", 0755},
 	{"etc/profile.d", 0755},
+	{"etc/pam.d", 0755},
 	{"etc/alternatives", 0755},
 	{"etc/ld.so.conf.d", 0755},
 	{"etc/ssl", 0755},

@@ -158,3 +158,11 @@ def test_the_warden_sees_little_of_the_host(server):
     assert os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
     assert not set(os.listdir(f"/proc/{pid}/root")) & {"home", "root", "var", "opt", "srv", "boot"}
     assert os.listdir(f"/proc/{pid}/root/etc") == []
+
+
+def test_only_root_becomes_somebody_else(box):
+    """Nobody has a password, and su raises nobody."""
+    assert box.out("su sandbox -c 'id -u'") == "1000"
+    assert box.run("su sandbox -c 'su root -c true' </dev/null").exit_code not in (0, None)
+    assert box.run("su sandbox -c 'su www-data -s /bin/sh -c true' </dev/null").exit_code \
+        not in (0, None)
