@@ -28,6 +28,7 @@
 #include "sys/namespace.h"
 #include "sys/protect.h"
 #include "sys/reflink.h"
+#include "sys/spread.h"
 
 #define FDS_MAX	   8192 /* two for every directory of the longest path */
 #define MEMORY_MAX (160u << 20)
@@ -207,6 +208,21 @@ static int open_state_dir(const struct options *o, int *ret, struct err *e)
 	return 0;
 }
 
+/* Thousands of files are made in a layer at once: each in a part of the disk where there is room.
+ */
+static int prepare_tmp(int state_fd, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+
+	if (mkdirat(state_fd, "images/tmp", 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "mkdir images/tmp: %m");
+	fd = openat(state_fd, "images/tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "open images/tmp: %m");
+	(void)spread_children(fd); /* where that means something */
+	return 0;
+}
+
 static int clone_shown(int state_fd, int *ret, struct err *e)
 {
 	int r = 0;
@@ -219,7 +235,7 @@ static int clone_shown(int state_fd, int *ret, struct err *e)
 		if (r == 0)
 			r = mountfd_shape(ret[i], shown[i].attrs, -1, e);
 	}
-	return r;
+	return r == 0 ? prepare_tmp(state_fd, e) : r;
 }
 
 /* In an empty file system, which then cannot be written itself. */
