@@ -15,9 +15,10 @@
 
 static void everything_is_taken_out(void **state)
 {
-	struct view text = VIEW(
-		"{\"entrypoint\":[\"sh\",\"-c\",\"\"],\"env\":{\"A\":\"1\",\"B\":\"\"},"
-		"\"cwd\":\"/w\",\"user\":\"a:b\",\"token\":\"t\",\"lifecycle\":{\"preStart\":{}}}");
+	struct view text =
+		VIEW("{\"entrypoint\":[\"sh\",\"-c\",\"\"],\"env\":{\"A\":\"1\",\"B\":\"\"},"
+		     "\"cwd\":\"/w\",\"user\":\"a:b\",\"token\":\"t\",\"codePool\":\"bash:1\","
+		     "\"lifecycle\":{\"preStart\":{}}}");
 	struct err e = ERR_NONE;
 	struct start_file f;
 
@@ -29,6 +30,7 @@ static void everything_is_taken_out(void **state)
 	assert_string_equal(f.cwd, "/w");
 	assert_string_equal(f.user, "a:b");
 	assert_string_equal(f.token, "t");
+	assert_string_equal(f.code_pool, "bash:1");
 	assert_non_null(json_get(f.lifecycle, "preStart"));
 	start_file_done(&f);
 }
