@@ -150,10 +150,6 @@ def test_metrics_events(server):
 
 
 @pytest.mark.parametrize("method, target, code", [
-    ("POST", f"/sandboxes/{NOBODY}/snapshots", "SNAPSHOT::NOT_IMPLEMENTED"),
-    ("GET", "/snapshots", "SNAPSHOT::NOT_IMPLEMENTED"),
-    ("GET", "/snapshots/x", "SNAPSHOT::NOT_IMPLEMENTED"),
-    ("DELETE", "/snapshots/x", "SNAPSHOT::NOT_IMPLEMENTED"),
     ("GET", "/pools", "KUBERNETES::POOL_NOT_SUPPORTED"),
     ("POST", "/pools", "KUBERNETES::POOL_NOT_SUPPORTED"),
     ("GET", "/pools/x", "KUBERNETES::POOL_NOT_SUPPORTED"),

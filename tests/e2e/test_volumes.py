@@ -353,7 +353,7 @@ def test_a_directory_without_a_record_is_swept(make_server):
     server = make_server()
     server.ok("POST", "/v1/volumes", {"name": "known"}, 201)
     server.stop()
-    stray = server.state_dir / "volumes" / "99" / "data"
+    stray = server.state_dir / "volumes" / "0" / "data"
     stray.mkdir(parents=True)
     (stray / "f").write_text("x")
     server.start()
