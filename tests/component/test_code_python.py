@@ -162,6 +162,23 @@ def test_binary_junk_is_text(python):
     assert run.stdout.endswith("caf\u00e9") and "\ufffd" in run.stdout and run.stdout.count("0123456789") == 10
 
 
+def test_large_code(python):
+    text = "x = '''" + "0123456789abcdef\n" * 100_000 + "'''\nlen(x)"
+    assert python(text).value == str(17 * 100_000)
+
+
+def test_a_slow_reader_gets_everything(python):
+    """More than all buffers together; nothing is read for as long as the run can go on without."""
+    text = "import sys\nprint('begun')\nfor i in range(200_000): print(i, 'x' * 40)"
+    begun = python.code.begin(text, python.context)
+    other = python.code.create()
+    for _ in range(50):
+        assert python.code.run("1", other).value == "1"
+    run = begun.finish()
+    assert run.stdout.count("\n") == 200_001 and run.stdout.endswith("199999 " + "x" * 40 + "\n")
+    python.code.delete(other)
+
+
 def test_a_large_value_is_clipped_and_says_so(python):
     run = python("'x' * 3_000_000")
     assert len(run.value) < 1_100_000 and run.value.endswith("(3000002 characters)")

@@ -96,7 +96,7 @@ def test_a_pool_is_filled_by_the_extension(server):
     box = server.create(extensions={"opensandbox.code.pool": "python:2"})["id"]
     code = Code(server, box)
     # Started ahead means: there before anybody asked.
-    eventually(lambda: server.out(box, "pgrep -c python3 || true") == "2")
+    eventually(lambda: server.out(box, "cat /proc/[0-9]*/comm | grep -c ^python3 || true") == "2")
     assert value_of(code.run("1 + 1", id=code.create())) == "2"
     server.fails("POST", "/v1/sandboxes", 400, "SANDBOX::INVALID_PARAMETER",
                  server.create_request(extensions={"opensandbox.code.pool": "python:many"}))
