@@ -2,8 +2,8 @@
 """Measures code contexts beside Jupyter: how soon one is ready, a run's round trip, interrupts.
 
 Starts build/execd (or $EXECD) on a unix socket with the system's Python, and, where Debian's
-python3-jupyter-client and python3-ipykernel are installed, Jupyter's kernel in the same run; prints a table and JSON with a stamp of the machine; --write puts the table into
-docs/benchmarks.md.
+python3-jupyter-client and python3-ipykernel are installed, Jupyter's kernel in the same run.  Prints
+a table and JSON with a stamp of the machine; --write puts the table into docs/benchmarks.md.
 """
 
 import argparse

@@ -1,11 +1,16 @@
 """What the tests of the code interpreter share: contexts, runs and what came of them."""
 
 import json
+import resource
 import time
 
 DEADLINE = 120
 # The system's own Python first: it has the packages that the tests use.
 ENV = {"PATH": "/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin"}
+
+
+# Interpreters that crash on purpose leave nothing behind.
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def wait_until(check, what):
