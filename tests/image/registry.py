@@ -152,6 +152,7 @@ class Registry:
         self.users = users
         self.port = 0
         self.process = None
+        self.client = None
         self.start()
 
     def __enter__(self):
@@ -210,6 +211,7 @@ class Registry:
             return f.read().decode(errors="replace")
 
     def kill(self):
+        self.forget_client()
         if self.process:
             self.process.kill()
             self.process.wait(WAIT_S)
@@ -229,13 +231,23 @@ class Registry:
             name, password = next(iter(self.users.items()))
             token = base64.b64encode(f"{name}:{password}".encode()).decode()
             headers["Authorization"] = "Basic " + token
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
-        try:
-            c.request(method, path, body=body, headers=headers)
-            answer = c.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
-            c.close()
+        while True:
+            fresh = self.client is None
+            if fresh:
+                self.client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+            try:
+                self.client.request(method, path, body=body, headers=headers)
+                answer = self.client.getresponse()
+                return answer.status, dict(answer.getheaders()), answer.read()
+            except (OSError, http.client.HTTPException):
+                self.forget_client()
+                if fresh:  # a kept one may have been closed meanwhile
+                    raise
+
+    def forget_client(self):
+        if self.client:
+            self.client.close()
+            self.client = None
 
     def push_blob(self, repository, blob):
         digest = sha256(blob)
