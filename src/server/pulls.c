@@ -84,9 +84,11 @@ static void wipe_auth(struct pull *p)
 static void pull_free(struct pull *p)
 {
 	pull_stop(p);
-	list_each_safe (it, next, &p->waiting) {
-		list_entry(it, struct pull_wait, link)->pull = NULL;
-		list_remove(it);
+	while (!list_empty(&p->waiting)) {
+		struct pull_wait *w = list_entry(p->waiting.next, struct pull_wait, link);
+
+		w->pull = NULL;
+		list_remove(&w->link);
 	}
 	list_remove(&p->link);
 	wipe_auth(p);
@@ -95,16 +97,20 @@ static void pull_free(struct pull *p)
 	free(p);
 }
 
+/* One goes for every one that comes. */
 static void forget_old(struct pulls *all)
 {
+	struct pull *oldest = NULL;
 	unsigned ended = 0;
 
-	list_each_safe (it, next, &all->all) {
-		struct pull *p = list_entry(it, struct pull, link);
-
-		if (!under_way(p) && ++ended > ENDED_MAX)
-			pull_free(p);
+	for (struct pull *p = NULL; (p = pulls_next(all, p));) {
+		if (under_way(p))
+			continue;
+		oldest = p;
+		ended++;
 	}
+	if (ended > ENDED_MAX)
+		pull_free(oldest);
 }
 
 static void tell(struct pull *p, struct image *image)
