@@ -297,8 +297,10 @@ static void failed(struct warden *w, struct kind *k, const struct err *e)
 	bool told = create_refuse(w, k, e);
 
 	kind_drop(k);
-	if (told)
+	if (told) {
+		loop_task_post(w->refill); /* a seed may have been used up */
 		return;
+	}
 	log_line(LOG_WARN, "cannot make a sandbox ahead, trying again", LOG_S("err", e->msg));
 	loop_timer_start(w->refill_later, RETRY_MS);
 }
@@ -347,6 +349,7 @@ static void reported(void *arg, int fd, unsigned events)
 	}
 	if (!is_wanted(w, b->kind)) {
 		box_destroy(b);
+		loop_task_post(w->refill);
 		return;
 	}
 	b->state = BOX_SEED;
@@ -383,6 +386,7 @@ static void drop_ready(struct warden *w, struct box *b)
 	list_remove(&b->link);
 	list_push_back(&w->boxes, &b->link);
 	box_kill(b);
+	loop_task_post(w->refill); /* others have its share now */
 }
 
 static void drop_unfinished(struct warden *w, struct box *b)
@@ -390,6 +394,7 @@ static void drop_unfinished(struct warden *w, struct box *b)
 	b->kind->making--;
 	w->making_n--;
 	box_destroy(b);
+	loop_task_post(w->refill);
 }
 
 void seed_drop(struct warden *w, struct kind *k)
