@@ -281,6 +281,21 @@ var cases = []struct {
 	{"metadata patch", metadataPatch},
 	{"endpoints", endpoints},
 	{"errors carry a request id", errorsCarryARequestID},
+	{"code", code},
+}
+
+func code(*opensandbox.Sandbox) {
+	limits := opensandbox.ResourceLimits{"cpu": "1", "memory": "512Mi"}
+	it := must(opensandbox.CreateCodeInterpreter(ctx, conf,
+		opensandbox.CodeInterpreterCreateOptions{ResourceLimits: limits}))
+	first := must(it.Execute(ctx, "python", "import sys\nprint(sys.version)\nx = 2 + 2\nx", nil))
+	check(first.Error == nil && len(first.Results) == 1, "%+v", first)
+	check(first.Results[0].Results["text/plain"] == "4", "%+v", first)
+	second := must(it.Execute(ctx, "python", "x * 10", nil))
+	check(second.Results[0].Results["text/plain"] == "40", "%+v", second)
+	wrong := must(it.Execute(ctx, "python", "1/0", nil))
+	check(wrong.Error != nil && wrong.Error.Name == "ZeroDivisionError", "%+v", wrong)
+	done(it.Kill(ctx))
 }
 
 func try(name string, run func(*opensandbox.Sandbox), box *opensandbox.Sandbox) (ok bool) {
