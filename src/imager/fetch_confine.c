@@ -213,11 +213,16 @@ static int keep_to_files(struct err *e)
 {
 	const struct landlock_place places[] = {
 		{"/etc", -1, LANDLOCK_READ},
+		/* Often links to elsewhere, where they are written. */
+		{"/etc/resolv.conf", -1, LANDLOCK_READ},
+		{"/etc/hosts", -1, LANDLOCK_READ},
+		{"/etc/nsswitch.conf", -1, LANDLOCK_READ},
+		{"/etc/ssl/certs", -1, LANDLOCK_READ},
 		{"/usr", -1, LANDLOCK_READ},
 		{"/lib", -1, LANDLOCK_READ},
 		{"/lib64", -1, LANDLOCK_READ},
+		{"/nix/store", -1, LANDLOCK_READ},
 		{"/run/systemd/resolve", -1, LANDLOCK_READ},
-		{"/run/resolvconf", -1, LANDLOCK_READ},
 		{"/dev/null", -1, LANDLOCK_READ},
 		{"/dev/urandom", -1, LANDLOCK_READ},
 		{getenv("SSL_CERT_FILE"), -1, LANDLOCK_READ},
