@@ -3,10 +3,11 @@
 import concurrent.futures
 import json
 import os
+import subprocess
 
 import pytest
 from code_api import ENV, Code, wait_until
-from execd_process import Execd, private_kib
+from execd_process import BINARY, Execd, private_kib
 from http_raw import format_request
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -351,7 +352,7 @@ def test_the_pool_gives_ready_interpreters(make_execd):
     assert code.run("1+1").value == "2"
 
 
-def test_a_pool_must_name_languages(sanitizer_reports):
+def test_a_pool_must_name_languages():
     for text in ("cobol:1", "python:x", "python:1000"):
-        with pytest.raises(AssertionError, match="code pool"):
-            Execd("--code-pool", text)
+        done = subprocess.run([BINARY, "--code-pool", text], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        assert done.returncode == 2 and b"code pool" in done.stderr
