@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -97,6 +98,14 @@ static int too_large(uint64_t max_bytes, struct failure *f)
 			   (unsigned long long)max_bytes);
 }
 
+/* What unpacks it needs room, too, but knows better how much. */
+static uint64_t free_bytes(void)
+{
+	struct statvfs fs;
+
+	return statvfs(DIRECTORY, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+}
+
 static int write_all(struct upload *u, struct view piece, struct failure *f)
 {
 	if (piece.len > u->max_bytes - u->bytes)
@@ -135,6 +144,10 @@ void upload_receive(struct http_exchange *x, uint64_t max_bytes, upload_fn *fn, 
 
 	if (http_head(x)->has_length && http_head(x)->length > max_bytes)
 		(void)too_large(max_bytes, &f);
+	else if (http_head(x)->has_length && http_head(x)->length > free_bytes())
+		failure_set(&f, 507, "GENERAL::NO_SPACE",
+			    "there is no room for a body of %llu bytes",
+			    (unsigned long long)http_head(x)->length);
 	if (!f.status && under_way >= UPLOADS_MAX) {
 		failure_set(&f, 503, "GENERAL::TOO_MANY_UPLOADS",
 			    "%d bodies are being received, more must wait", UPLOADS_MAX);

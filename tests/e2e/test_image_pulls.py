@@ -132,6 +132,8 @@ def test_a_slow_pull_leaves_the_sandbox_pending_until_it_runs(hasty, slow, base)
     assert refused.status == 503 and refused.json()["code"] == "SANDBOX::PENDING"
     assert refused.headers["retry-after"]
     hasty.fails("POST", f"/v1/sandboxes/{box}/pause", 409, "DOCKER::SANDBOX_NOT_RUNNING")
+    assert b"IMAGE_PULLING" in hasty.ok("GET", f"/v1/sandboxes/{box}/diagnostics/summary").body
+    hasty.ok("PATCH", f"/v1/sandboxes/{box}/metadata", {"a": "b"})
     slow.open()
     wait_for_state(hasty, box, "Running")
     assert hasty.out(box, "head -c 7 /own") == "pending"
@@ -174,7 +176,7 @@ def test_a_pull_can_be_cancelled_and_whoever_waits_is_told(hasty, slow, base):
 
 # ---- interrupted ----
 
-@pytest.mark.parametrize("victim", ["worker", "supervisor", "everything"])
+@pytest.mark.parametrize("victim", ["worker", "supervisor", "everything", "nobody"])
 def test_a_killed_server_goes_on_with_its_pulls(make_server, slow, base, victim):
     s = make_server(more="[images]\ncreate_wait_seconds = 0\n")
     image = image_of(base, victim)
@@ -182,6 +184,10 @@ def test_a_killed_server_goes_on_with_its_pulls(make_server, slow, base, victim)
     eventually(lambda: "1 of 2 layers" in s.get(box)["status"]["message"])
     if victim == "worker":
         s.kill_child("worker")
+    elif victim == "nobody":
+        assert s.stop() == 0
+        assert not fetch_jobs(s)
+        s.start()
     else:
         s.kill_supervisor() if victim == "supervisor" else s.kill_all()
         s.start()

@@ -131,6 +131,30 @@ def test_the_same_layer_twice(server, shelf, base):
     server.delete(box)
 
 
+def test_many_layers(server, shelf, base):
+    layers = [images.layer({f"many/{i}": str(i).encode(), "own": str(i).encode()}, compress="none")
+              for i in range(130)]
+    uri = shelf.add(images.Image([base, *layers], {"Env": ["PATH=/bin"]}), "c/many", "1")
+    box = server.create(image={"uri": uri}, entrypoint=SLEEP)["id"]
+    assert server.out(box, "cat /own; echo; ls /many | wc -l").split() == ["129", "130"]
+    server.delete(box)
+    server.ok("DELETE", path_of(uri), status=204)
+
+
+def test_too_large_an_image(make_server, shelf, base):
+    s = make_server(more='[images]\nmax_image_size = "1Mi"\n')
+    big = images.layer({"zeros": bytes(4 << 20)})
+    assert len(big.blob) < 1 << 20, "it is large only unpacked"
+    packed = images.layer({"noise": os.urandom(2 << 20)}, compress="none")
+    for layer in (big, packed):
+        uri = shelf.add(images.Image([layer], {"Cmd": ["/x"]}), "c/large", "1")
+        s.fails("POST", "/v1/sandboxes", 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+                s.create_request(image={"uri": uri}))
+    s.fails("POST", "/v1/images/import?name=x:1", 413, "GENERAL::TOO_LARGE", packed.tar)
+    assert set(listed(s)) == {"host"}
+    eventually(lambda: not layer_directories(s))
+
+
 # ---- kinds of roots ----
 
 def test_a_single_static_program(server, shelf, tmp_path):
