@@ -1,6 +1,6 @@
 """The driver for SQL: SQLite files of the sandbox, through Python's own module (docs/internals/code-drivers.md).
 
-The database is $OPENSANDBOX_SQL_DATABASE, or sandbox.db in the home directory; ATTACH reaches others.  A cell may have
+The database is $OPENSANDBOX_SQL_DATABASE, or sandbox.db in the home directory (/tmp); ATTACH reaches others.  A cell may have
 several statements: the last one's rows are the result.
 """
 import json
@@ -41,7 +41,9 @@ def on_interrupt(signum, frame):
 def database():
     """Opened with the first run, so that what fails is told there."""
     if state["db"] is None:
-        name = os.environ.get("OPENSANDBOX_SQL_DATABASE") or os.path.join(os.path.expanduser("~"), "sandbox.db")
+        home = os.path.expanduser("~")
+        name = os.environ.get("OPENSANDBOX_SQL_DATABASE") or os.path.join(
+            home if os.access(home, os.W_OK) else "/tmp", "sandbox.db")
         try:
             db = sqlite3.connect(name, isolation_level=None)
             db.execute("PRAGMA schema_version").fetchall()

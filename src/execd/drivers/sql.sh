@@ -3,7 +3,8 @@
 trap : INT
 unset OPENSANDBOX_DRIVER_FD
 exec 4>&- 5>&-
-sqlite3=$1 db=${OPENSANDBOX_SQL_DATABASE:-${HOME:-/tmp}/sandbox.db}
+[ -w "${HOME:-/}" ] || HOME=/tmp
+sqlite3=$1 db=${OPENSANDBOX_SQL_DATABASE:-$HOME/sandbox.db}
 column=$'\037' row=$'\036' null=$'\035'
 
 # As the inside of a JSON string.
