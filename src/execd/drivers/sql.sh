@@ -1,6 +1,6 @@
 # The driver for SQL where there is no Python: sqlite3's own shell, started for each run, so that a
 # transaction does not outlive its run.  The rest is as in sql.py.
-trap : INT
+trap interrupted=1 INT
 unset OPENSANDBOX_DRIVER_FD
 exec 4>&- 5>&-
 [ -w "${HOME:-/}" ] || HOME=/tmp
@@ -98,6 +98,11 @@ run() {
 	local out status=0 count='; SELECT changes();'
 	split
 	is_query && count=\;
+	if [ "$interrupted" ]; then
+		out=interrupted
+		fail 130
+		return
+	fi
 	out=$("$sqlite3" -batch -bail -header -separator "$column" -newline "$row" \
 		-nullvalue "$null" "$db" 2>&1 3>&- <<<".output /dev/null
 $before
@@ -122,6 +127,7 @@ printf '{"ev":"ready","version":"%s"}\n' "$("$sqlite3" -version 3>&- | cut -d' '
 while IFS= read -r line <&3; do
 	case $line in '{"op":"run","id":"'*) ;; *) exit ;; esac
 	line=${line#'{"op":"run","id":"'}
+	interrupted=
 	id=${line%%\"*} code=${line#*'"code":"'}
 	code=${code%'"}'}
 	# In JSON a quote always has its backslash, and %b knows all other escapes.
