@@ -26,6 +26,8 @@
 
 #define START_MS  60000	 /* from the start of an interpreter until it is ready */
 #define BUILD_MS  600000 /* the same with a driver that has to be compiled first */
+#define WAIT_MS	  2
+#define WAITS_MAX 250
 #define CODE_MAX  ((size_t)32 << 20)
 #define EARLY_MAX 2048 /* of what is printed before it is ready */
 
@@ -43,6 +45,8 @@ struct run {
 	struct buf code; /* until it is sent */
 	bool sent;
 	bool failed;	     /* an error was told */
+	bool interrupting;   /* somebody wants it to end */
+	unsigned waits;	     /* until the driver has read what it is to run */
 	unsigned interrupts; /* that were sent */
 };
 
@@ -255,12 +259,24 @@ static int start_driver(struct code_context *c, struct err *e)
 	return r;
 }
 
+/* An interrupt before the driver knows what it is for would be lost. */
+static bool must_wait(struct code_context *c)
+{
+	struct run *r = c->run;
+
+	return r->interrupts == 0 && !code_driver_has_read(c->driver) && r->waits++ < WAITS_MAX;
+}
+
 static void interrupt_now(struct code_context *c)
 {
 	bool is_shell = c->language->flags & CODE_SHELL;
 	const unsigned *patience = is_shell ? shell_patience_ms : patience_ms;
 	struct run *r = c->run;
 
+	if (must_wait(c)) {
+		loop_timer_start(c->timer, WAIT_MS);
+		return;
+	}
 	if (patience[r->interrupts] == 0) {
 		code_driver_kill(c->driver, "it did not answer the interrupt");
 		return;
@@ -277,7 +293,7 @@ static void on_timer(void *arg)
 		return;
 	if (!c->ready)
 		code_driver_kill(c->driver, "it was not ready in time");
-	else if (c->run && c->run->interrupts > 0)
+	else if (c->run && c->run->interrupting)
 		interrupt_now(c);
 }
 
@@ -400,9 +416,12 @@ void code_context_interrupt(struct code_context *c)
 	if (!c->run)
 		return;
 	if (c->run->sent) {
-		if (c->run->interrupts == 0)
+		bool first = !c->run->interrupting;
+
+		c->run->interrupting = true;
+		if (first)
 			interrupt_now(c);
-		else
+		else if (c->run->interrupts > 0)
 			code_driver_interrupt(c->driver, c->run->id);
 		return;
 	}

@@ -480,6 +480,15 @@ void code_driver_skip_output(struct code_driver *d)
 		}
 }
 
+bool code_driver_has_read(const struct code_driver *d)
+{
+	int unread = 0;
+
+	if (d->shell || d->channel < 0)
+		return true;
+	return d->out.len == 0 && (ioctl(d->channel, TIOCOUTQ, &unread) < 0 || unread == 0);
+}
+
 void code_driver_interrupt(struct code_driver *d, const char *id)
 {
 	if (d->exited)

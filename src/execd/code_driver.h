@@ -59,6 +59,9 @@ void code_driver_resume(struct code_driver *d);
 /* Drops what it printed until now. */
 void code_driver_skip_output(struct code_driver *d);
 
+/* Has it taken everything that it was sent?  A shell, which takes what it needs, always has. */
+bool code_driver_has_read(const struct code_driver *d);
+
 /* Asks it to end its run. */
 void code_driver_interrupt(struct code_driver *d, const char *id);
 

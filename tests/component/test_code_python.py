@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from code_api import ENV, Code, wait_until
+from code_api import ENV, Code, Run, wait_until
 from execd_process import Execd, is_sanitized
 
 
@@ -244,6 +244,16 @@ def test_an_interrupt_is_a_keyboard_interrupt(python, text):
     run = begun.finish()
     assert run.ename == "KeyboardInterrupt", run.error
     assert python("x").value == "'kept'"
+
+
+def test_an_interrupt_right_after_the_beginning_is_not_lost(python):
+    python("x = 'kept'")
+    for _ in range(30):
+        events = python.code.stream("while True: pass", python.context)
+        head = [next(events)]
+        python.code.interrupt(python.context)
+        assert Run(head + list(events)).ename == "KeyboardInterrupt"
+        assert python("x").value == "'kept'"
 
 
 def test_interrupts_can_be_caught(python):

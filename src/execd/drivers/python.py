@@ -112,6 +112,9 @@ def receive():
         if not is_channel():
             os._exit(70)
         data = os.read(D.channel, 1 << 16)
+        if not D.active:
+            # What comes from here on is for the run that was just read; what came before is too late.
+            D.missed = False
         if not data:
             return None
         D.pending += data
@@ -389,6 +392,8 @@ def run(code):
     try:
         # An interrupt is the cell's until its value is text: both are its code.
         D.running = True
+        if D.missed:
+            raise KeyboardInterrupt
         messages = finish(run_cell(code, name))
     except SystemExit as e:
         if os.getpid() != D.pid:
@@ -430,9 +435,8 @@ def remember(name, code):
 
 
 def on_interrupt(signum, frame):
-    D.missed = D.active
+    D.missed = not D.running
     if D.running:
-        D.missed = False
         raise KeyboardInterrupt
 
 
@@ -468,7 +472,7 @@ def serve():
         if sys.getrecursionlimit() < 300:
             sys.setrecursionlimit(1000)
         _signal.signal(_signal.SIGINT, on_interrupt)
-        D.missed, D.active = False, True
+        D.active = True
         try:
             messages = run(code)
         except KeyboardInterrupt as e:

@@ -14,7 +14,7 @@ for fd in (3, 4, 5):
 os.environ.pop("OPENSANDBOX_DRIVER_FD", None)
 
 ROWS_MAX = 100000
-state = {"running": False, "interrupted": False, "db": None}
+state = {"interrupted": False, "db": None}
 
 
 def send(**message):
@@ -35,7 +35,7 @@ except ImportError:
 
 
 def on_interrupt(signum, frame):
-    state["interrupted"] = state["running"]
+    state["interrupted"] = True
 
 
 def database():
@@ -98,7 +98,6 @@ def execute(sql):
 
 def run(message):
     run_id = message["id"]
-    state.update(running=True, interrupted=False)
     try:
         result = None
         for sql in statements(message["code"]):
@@ -108,8 +107,6 @@ def run(message):
                  data={"text/plain": json.dumps(result, separators=(",", ":"))})
     except Failure as e:
         send(ev="error", id=run_id, ename=e.args[0], evalue=e.args[1], traceback=["%s: %s" % e.args])
-    finally:
-        state["running"] = False
     send(ev="done", id=run_id)
 
 
@@ -118,6 +115,8 @@ def serve():
     while True:
         while b"\n" not in pending:
             data = os.read(channel, 1 << 16)
+            # What comes from here on is for the run that was just read.
+            state["interrupted"] = False
             if not data:
                 return
             pending += data

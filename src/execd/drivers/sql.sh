@@ -125,9 +125,9 @@ $count") || status=$?
 
 printf '{"ev":"ready","version":"%s"}\n' "$("$sqlite3" -version 3>&- | cut -d' ' -f1)" >&3
 while IFS= read -r line <&3; do
+	interrupted=
 	case $line in '{"op":"run","id":"'*) ;; *) exit ;; esac
 	line=${line#'{"op":"run","id":"'}
-	interrupted=
 	id=${line%%\"*} code=${line#*'"code":"'}
 	code=${code%'"}'}
 	# In JSON a quote always has its backslash, and %b knows all other escapes.
