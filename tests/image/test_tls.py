@@ -1,4 +1,6 @@
 """TLS, plain HTTP and proxies: which way a request may take."""
+import shutil
+
 import pytest
 
 from hostile import Hostile, Proxy, make_certificate, tokens
@@ -7,6 +9,8 @@ from registry import Image, layer
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
+    if not shutil.which("openssl"):
+        pytest.skip("the openssl program is not installed")
     return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
