@@ -289,6 +289,20 @@ void capture_start(struct snapshots *s, struct snapshot *n, struct sandbox *b)
 	sandboxes_reserve(s->means.sandboxes, b, reserved, c);
 }
 
+void snapshots_stop(struct snapshots *s)
+{
+	if (!s)
+		return;
+	list_each_safe (it, next, &s->captures) {
+		struct capture *c = list_entry(it, struct capture, link);
+
+		/* Or the copy would see the sandbox move. */
+		job_cancel(take_ptr(c->job));
+		if (c->stage == CAPTURE_FREEZING || c->stage == CAPTURE_FROZEN)
+			sandboxes_thaw_at_end(s->means.sandboxes, c->snapshot->sandbox_id);
+	}
+}
+
 void captures_free(struct snapshots *s)
 {
 	list_each_safe (it, next, &s->captures) {

@@ -14,6 +14,7 @@
 #include "store/store.h"
 
 struct freeze {
+	struct list link; /* under way */
 	struct sandboxes *service;
 	char id[40];
 	sandboxes_fn *fn;
@@ -76,6 +77,7 @@ static struct freeze *freeze_new(struct sandboxes *s, const char *id, sandboxes_
 	struct freeze *z = mem_new(struct freeze);
 
 	z->service = s;
+	list_push_back(&s->freezes, &z->link);
 	snprintf(z->id, sizeof(z->id), "%s", id);
 	z->fn = fn;
 	z->arg = arg;
@@ -101,6 +103,7 @@ static void answer(struct freeze *z, const struct err *e, bool moves)
 	z->fn(z->arg, b, e ? &f : NULL);
 	if (moves)
 		release(z->service, b);
+	list_remove(&z->link);
 	free(z);
 }
 
@@ -144,6 +147,25 @@ void sandboxes_freeze(struct sandboxes *s, const char *id, sandboxes_fn *fn, voi
 void sandboxes_thaw(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg)
 {
 	s->runtime->ops->resume(s->runtime, id, thawed, freeze_new(s, id, fn, arg));
+}
+
+static void nobody_hears(void *arg, const struct err *e)
+{
+	(void)arg;
+	(void)e;
+}
+
+void sandboxes_thaw_at_end(struct sandboxes *s, const char *id)
+{
+	s->runtime->ops->resume(s->runtime, id, nobody_hears, NULL);
+}
+
+void sandboxes_forget_freezes(struct sandboxes *s)
+{
+	list_each_safe (it, next, &s->freezes) {
+		list_remove(it);
+		free(list_entry(it, struct freeze, link));
+	}
 }
 
 bool sandboxes_use_snapshot(struct sandboxes *s, const char *snapshot)

@@ -297,6 +297,7 @@ int sandboxes_new(struct loop *l, const struct config *config, struct store *sto
 	s->pulls = pulls;
 	s->by_id = map_new();
 	list_init(&s->all);
+	list_init(&s->freezes);
 	s->expiry = expiry_new(l, expired, s);
 	r = store_each_sandbox(store, load_one, s, e);
 	if (r < 0) {
@@ -331,6 +332,7 @@ void sandboxes_free(struct sandboxes *s)
 		sandboxes_forget_waiting(b);
 		sandbox_free(b);
 	}
+	sandboxes_forget_freezes(s);
 	expiry_free(s->expiry);
 	map_free(s->by_id);
 	free(s);

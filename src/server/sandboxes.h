@@ -68,6 +68,8 @@ void sandboxes_reserve(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn,
 void sandboxes_unreserve(struct sandboxes *s, const char *id);
 void sandboxes_freeze(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg);
 void sandboxes_thaw(struct sandboxes *s, const char *id, sandboxes_fn *fn, void *arg);
+/* When the server ends: asks for it, and waits for nothing. */
+void sandboxes_thaw_at_end(struct sandboxes *s, const char *id);
 bool sandboxes_use_snapshot(struct sandboxes *s, const char *snapshot); /* made from it */
 osb_must_check int sandboxes_add_event(struct sandboxes *s, const char *id, const char *reason,
 				       const char *message, struct err *e);

@@ -24,7 +24,8 @@ struct sandboxes {
 	struct volumes *volumes;
 	struct expiry *expiry;
 	struct map *by_id;
-	struct list all; /* newest first */
+	struct list all;     /* newest first */
+	struct list freezes; /* and thaws, under way */
 	size_t creating;
 	size_t adopting; /* answers still to come */
 	bool resumed;	 /* what was pending when an earlier server ended */
@@ -74,6 +75,7 @@ typedef void sandboxes_operation(struct sandboxes *s, struct sandbox *b, sandbox
 				 void *arg);
 bool sandboxes_put_off(struct sandbox *b, sandboxes_operation *what, sandboxes_fn *fn, void *arg);
 void sandboxes_forget_waiting(struct sandbox *b);
+void sandboxes_forget_freezes(struct sandboxes *s);
 
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b); /* out of every table, and freed */
 

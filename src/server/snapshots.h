@@ -36,6 +36,9 @@ osb_must_check int snapshots_new(const struct snapshots_means *means, struct sna
 				 struct err *e);
 void snapshots_free(struct snapshots *s); /* accepts NULL */
 
+/* The server ends, and no sandbox is to stand still until the next: while there is a runtime. */
+void snapshots_stop(struct snapshots *s); /* accepts NULL */
+
 struct snapshot *snapshots_find(struct snapshots *s, struct view id); /* NULL if unknown */
 /* Newest first: `n = NULL; while ((n = snapshots_next(s, n)))`. */
 struct snapshot *snapshots_next(struct snapshots *s, struct snapshot *after);

@@ -292,8 +292,10 @@ static void finish(struct worker *w)
 
 	http_server_free(app->http);
 	http_proxies_free(app->proxies);
-	if (app->runtime)
+	if (app->runtime) {
+		snapshots_stop(app->snapshots);
 		app->runtime->ops->free(app->runtime);
+	}
 	image_keeper_free(app->image_keeper);
 	image_outs_free(app->image_outs);
 	pulls_free(app->pulls);

@@ -1,7 +1,9 @@
 """Snapshots: taken of running sandboxes, listed, restored, deleted, interrupted."""
 import concurrent.futures
+import json
 import os
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -388,6 +390,38 @@ def kill_jobs(server):
             os.kill(int(pid), signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def test_a_server_that_ends_leaves_nobody_frozen(make_server):
+    server = make_server()
+    box = server.create(resourceLimits={"cpu": "2", "memory": "1Gi"},
+                        volumes=[{"name": "v", "mountPath": "/v", "pvc": {"claimName": "pulse"}}])["id"]
+    server.background(box, "while :; do date +%N > /v/pulse; sleep 0.01; done")
+    server.out(box, "head -c 200000000 /dev/urandom > /home/big")
+    pulse = server.state_dir / "volumes" / "1" / "data" / "pulse"
+    snapshot = take(server, box)["id"]
+    server.stop()
+    before = pulse.read_text()
+    eventually(lambda: pulse.read_text() not in ("", before), "it stands still")
+    server.start()
+    assert settled(server, snapshot)["status"]["state"] in ("Failed", "Ready")
+
+
+def test_a_chain_of_layers_has_an_end(make_server):
+    server = make_server()
+    box = server.create()["id"]
+    snapshot = taken(server, box)
+    server.stop()
+    database = sqlite3.connect(server.state_dir / "db" / "server.db")
+    restore_text = json.loads(database.execute("SELECT restore FROM snapshots").fetchone()[0])
+    restore_text["layers"] = restore_text["layers"] * 200
+    database.execute("UPDATE snapshots SET restore = ?", [json.dumps(restore_text)])
+    database.commit()
+    database.close()
+    server.start()
+    last = restore(server, snapshot)["id"]
+    assert "200 layers" in server.fails("POST", f"/v1/sandboxes/{last}/snapshots", 409,
+                                        "SNAPSHOT::TOO_MANY_LAYERS")
 
 
 def test_a_full_disk_leaves_no_half_snapshot():
