@@ -38,7 +38,7 @@
 
 #define NODE_START                                                                                 \
 	"require('vm').runInThisContext(require('fs').readFileSync(4, 'utf8'), "                   \
-	"{filename: 'opensandbox-driver'})(require)"
+	"{filename: 'opensandbox-driver'})(require, (name, options) => import(name, options))"
 
 /* Compiled drivers are kept below the user's cache, under a name made of their text. */
 #define CACHE_START                                                                                \

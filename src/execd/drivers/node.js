@@ -1,7 +1,7 @@
 // The driver for JavaScript and TypeScript: cells are evaluated by V8 in the mode of its own console (let, const and
 // class may be declared again, await stands at top level), one after the other in the main context of one node.
-// An expression: the function that execd's row calls with node's require.
-(function (require) {
+// An expression: the function that execd's row calls with node's require and its import.
+(function (require, importModule) {
 'use strict';
 const fs = require('fs'), net = require('net'), path = require('path'), url = require('url'), vm = require('vm');
 const util = require('util'), Module = require('module');
@@ -133,9 +133,16 @@ function stripWithNode(run) {
 	try {
 		return Module.stripTypeScriptTypes(run.code, { mode: 'strip' });
 	} catch (e) {
-		if (e.code !== 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') throw e;
+		if (e.code !== 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') throw placed(run, e);
 		return Module.stripTypeScriptTypes(run.code, { mode: 'transform' });
 	}
+}
+
+// Node says ":line", lines up to that one, and a caret below it.
+function placed(run, error) {
+	const line = /^.*:(\d+)\n/.exec(error.stack), caret = /^( *)\^/m.exec(error.stack);
+	return line ? { name: 'SyntaxError', value: error.message,
+		trace: [...pointed(run, line[1] - 1, caret ? caret[1].length : 0), `SyntaxError: ${error.message}`] } : error;
 }
 
 function stripWithPackage(file) {
@@ -283,22 +290,6 @@ function asExpression(source) {
 	} catch {
 		return source;
 	}
-}
-
-const importers = new Map();
-
-// `import` relative to the current directory: node's default loader where a script may ask for it, else by resolving.
-function importer() {
-	const base = path.join(process.cwd(), 'cell.js');
-	if (!importers.has(base)) {
-		const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-		const own = Module.createRequire(base);
-		importers.set(base, loader
-			? vm.runInThisContext('(name, options) => import(name, options)', { filename: base, importModuleDynamically: loader })
-			: (name) => import(/^(?:node|data|file):/.test(name) || Module.builtinModules.includes(name)
-				? name : url.pathToFileURL(own.resolve(name)).href));
-	}
-	return importers.get(base);
 }
 
 // ---- runs --------------------------------------------------------------------------------------------------------
@@ -468,7 +459,7 @@ function begin() {
 		__proto__: null,
 		go: () => guarded && guarded(),
 		take: (value) => { taken = value; },
-		import: (name, options) => quietly(() => importer()(name, options)),
+		import: importModule,
 		get meta() {
 			const filename = path.join(process.cwd(), 'cell' + suffix);
 			return { url: url.pathToFileURL(filename).href, filename, dirname: process.cwd() };
