@@ -250,11 +250,20 @@ int layer_store_totals(const struct layer_store *s, uint64_t number, struct laye
 		       struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
+	struct layer_totals sum = {0};
 	char name[NAME_BYTES];
+	int r;
 
 	name_of(number, name);
 	fd = openat(s->layers_fd, name, DIR_FLAGS);
 	if (fd < 0)
 		return err_set(e, -errno, "open layer %s: %m", name);
-	return layer_store_count(fd, ret, e);
+	r = layer_store_count(fd, &sum, e);
+	if (r < 0)
+		return r;
+	/* Its own directories are none of its files. */
+	sum.files -= faccessat(fd, "root", F_OK, 0) == 0;
+	sum.files -= faccessat(fd, "usr", F_OK, 0) == 0;
+	*ret = sum;
+	return 0;
 }

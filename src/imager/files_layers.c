@@ -185,9 +185,11 @@ int files_capture(struct files *f, struct json_writer *done, struct err *e)
 	if (r < 0)
 		return r;
 	start = clock_mono_us();
+	/* Asked again after an answer that nobody heard: the sandbox may have gone on since. */
 	if (layer_store_has(&f->layers, number))
-		return err_set(e, -EEXIST, "there is a layer %ju already", (uintmax_t)number);
-	r = capture(f, number, host_usr, &totals, e);
+		r = layer_store_totals(&f->layers, number, &totals, e);
+	else
+		r = capture(f, number, host_usr, &totals, e);
 	if (r < 0)
 		return r;
 	put_totals(done, &totals);

@@ -398,7 +398,7 @@ def test_memory_stays_small(make_state, program):
 def test_the_same_layer_again(state):
     tar = archive(member("f", b"x"), directory("d"))
     first = state.unpack(tar)
-    assert state.unpack(tar)["files"] >= first["files"]
+    assert state.unpack(tar) == first
 
 
 def test_what_an_earlier_attempt_left_is_no_hindrance(state):
