@@ -1,7 +1,7 @@
 """The driver for SQL: SQLite files of the sandbox, through Python's own module (docs/internals/code-drivers.md).
 
-The database is $OPENSANDBOX_SQL_DATABASE, or sandbox.db in the home directory (/tmp); ATTACH reaches others.  A cell may have
-several statements: the last one's rows are the result.
+The database is $OPENSANDBOX_SQL_DATABASE, or sandbox.db in the home directory (or /tmp); ATTACH reaches others.  A cell
+may have several statements: the last one's rows are the result.
 """
 import json
 import os
