@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -79,17 +81,29 @@ static void add_lower(struct lowers *l, uint64_t number, const char *part)
 	l->n++;
 }
 
+/* A layer may hide all that lies below.  Overlayfs asks every directory but the top of a layer. */
+static bool hides_below(const char *layer)
+{
+	char value[2];
+
+	return lgetxattr(layer, "trusted.overlay.opaque", value, sizeof(value)) == 1 &&
+	       value[0] == 'y';
+}
+
 /* The host image is named from its descriptor: what was attached since lies over the way up. */
 static int mount_root(const struct setup *s, int images_fd, int box_fd, struct err *e)
 {
 	osb_cleanup(fd_closep) int target = -1;
 	struct lowers l = {.n = 0};
+	bool hidden = false;
 	char host[64];
 
-	for (size_t i = s->layers_n; i-- > 0;)
+	for (size_t i = s->layers_n; !hidden && i-- > 0;) {
 		add_lower(&l, s->layers[i], "root");
+		hidden = hides_below(l.v[l.n - 1]);
+	}
 	snprintf(host, sizeof(host), "/proc/self/fd/%d/host/rootfs", images_fd);
-	if (s->host_base)
+	if (s->host_base && !hidden)
 		l.v[l.n++] = host;
 	target = open(s->new_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target < 0)

@@ -321,7 +321,9 @@ static int put_top(struct layer_pack *p, int dir_fd, const char *prefix, struct 
 	struct stat st;
 
 	if (!*prefix)
-		return 0;
+		return is_opaque(dir_fd, "trusted.overlay.opaque")
+			       ? put_mark(p, "", VIEW(""), ".wh..wh..opq", e)
+			       : 0;
 	if (fstat(dir_fd, &st) < 0)
 		return err_set(e, -errno, "stat: %m");
 	top.path = VIEW("");

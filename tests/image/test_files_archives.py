@@ -222,6 +222,14 @@ def test_a_packed_layer_is_the_same_layer(state, compress):
     assert os.readlink(state.layer(2) / "l") == "x" * 300
 
 
+def test_a_layer_that_hides_all_below(state):
+    state.unpack(archive(member(".wh..wh..opq"), member("f")))
+    assert os.getxattr(state.layer(1), "trusted.overlay.opaque") == b"y"
+    packed, = state.run(op="pack", layers=[{"number": 1}], compress="none")["layers"]
+    names = members_of((state.path / "images/blobs" / packed["digest"][7:]).read_bytes())
+    assert sorted(names) == [".wh..wh..opq", "f"]
+
+
 def test_a_blob_belongs_to_whom_its_directory_does(state):
     os.chown(state.path / "images/blobs", 1234, 2345)
     state.unpack(archive(member("f")))

@@ -89,6 +89,14 @@ def test_upper_layers_hide_lower_ones(layers, run):
         == ["high,gone", "z"]
 
 
+def test_a_layer_can_hide_all_below(layers, run):
+    below = layers.new({"below": "low"})
+    base = layers.busybox(**{"mine": "high"})
+    os.setxattr(layers.path(base), "trusted.overlay.opaque", b"y")
+    above = layers.new({"above": "highest"})
+    assert run([below, base, above]).run("cat /mine /above; test -e /below || echo ,gone") == "highhighest,gone\n"
+
+
 def test_nothing_is_written_into_a_layer(layers, run):
     base = layers.busybox(**{"etc/motd": "mine"})
     a, b = run([base]), run([base])
