@@ -17,7 +17,7 @@
 struct arena;
 struct err;
 
-#define OCI_MANIFEST_MAX (4 << 20) /* bytes; indexes too */
+#define OCI_MANIFEST_MAX (4 << 20)		   /* bytes; indexes too */
 #define OCI_CONFIG_MAX	 ((8 << 20) - (256 << 10)) /* with its layers on a line of 8 MiB */
 #define OCI_LAYERS_MAX	 256
 #define OCI_ENTRIES_MAX	 1024 /* of an index */
