@@ -4,6 +4,7 @@
 #include "server/jobs.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -173,6 +174,15 @@ static bool take_lines(struct job *job)
 	}
 }
 
+/* Jobs die with the supervisor, and so do we, in a moment: nothing of it must look like a failure
+ * of what was asked for. */
+static bool supervisor_gone(const struct jobs *j)
+{
+	struct pollfd p = {.fd = j->supervisor_fd};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
+}
+
 static void on_readable(struct job *job)
 {
 	char *p = buf_reserve(&job->in, READ_BYTES);
@@ -185,6 +195,10 @@ static void on_readable(struct job *job)
 	n = read(job->fd, p, READ_BYTES);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n <= 0 && supervisor_gone(job->jobs)) {
+		loop_fd_want(job->watch, 0);
+		return;
+	}
 	if (n <= 0) {
 		fail(job, JOB_CODE_LOST, "the program that did it has ended early");
 		return;
@@ -256,6 +270,8 @@ static void start_next(void *arg)
 			if (j->running_n[kind] >= kinds[kind].at_once)
 				break;
 			r = launch(j, job, &e);
+			if (r < 0 && supervisor_gone(j))
+				return;
 			if (r == -EAGAIN) {
 				loop_timer_start(j->retry, RETRY_MS);
 				return;

@@ -5,7 +5,7 @@
  * one a line, and ends with `done` or `failed`.  The supervisor starts it.  At most so many of a
  * kind run at once, the others wait for their turn.  Everything comes from the loop, never from
  * inside a call; after job_cancel() nothing comes.  Whoever needs a lost job starts it again: every
- * job can be repeated.
+ * job can be repeated.  When the supervisor has gone, nothing comes: the worker is about to end.
  */
 #pragma once
 

@@ -7,12 +7,21 @@ import urllib.parse
 
 import pytest
 
-from server_process import eventually
+from server_process import Server, eventually
 from slow_registry import SlowRegistry
 
 import registry as images  # tests/image
 
 SLEEP = ["sleep", "100000"]
+PATIENT = "[images]\ncreate_wait_seconds = 50\n"  # however loaded the machine is
+
+
+@pytest.fixture(scope="module")
+def server():
+    s = Server(more=PATIENT)
+    yield s
+    assert s.process.poll() is None, "the server has died\n" + s.said()
+    s.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +62,7 @@ def test_export_and_import(server, make_server, shelf, base):
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         assert {"oci-layout", "index.json"} <= set(tar.getnames())
         assert json.load(tar.extractfile("oci-layout"))["imageLayoutVersion"]
-    other = make_server()
+    other = make_server(more=PATIENT)
     made = other.ok("POST", "/v1/images/import", archive, 201).json()["items"]
     assert [i["names"] for i in made] == [[uri]] and made[0]["config"]["env"]["A"] == "b"
     box = other.create(image={"uri": uri}, entrypoint=SLEEP)["id"]
@@ -88,7 +97,7 @@ def test_push(server, make_server, shelf, base):
         target = f"{registry.address}/d/pushed:2"
         pushed = server.ok("POST", path_of(image.config_digest) + "/push", {"image": {"uri": target}}).json()
         assert pushed["reference"] == target
-        other = make_server()
+        other = make_server(more=PATIENT)
         box = other.create(image={"uri": f"{registry.address}/d/pushed@{pushed['digest']}"}, entrypoint=...)["id"]
         assert other.out(box, "head -c 6 /own") == "pushed"
     server.fails("POST", path_of(image.config_digest) + "/push", 500, "IMAGE::PUSH_FAILED",
@@ -118,7 +127,7 @@ def test_snapshots_are_images_elsewhere(server, make_server, shelf, base):
     snapshot = snapshot_of(server, uri, "echo above > /own; rm /etc/group; mkdir -p /new/dir")
     assert "1 sandboxes or snapshots" in server.fails("DELETE", path_of(uri), 409, "IMAGE::IN_USE")
     archive = server.ok("GET", f"/v1/snapshots/{snapshot}/export").body
-    other = make_server()
+    other = make_server(more=PATIENT)
     other.ok("POST", "/v1/images/import?name=restored:1", archive, 201)
     with images.Registry() as registry:
         target = {"image": {"uri": f"{registry.address}/d/snapshot:1"}}

@@ -12,7 +12,16 @@ from slow_registry import SlowRegistry
 import registry as images  # tests/image
 
 SLEEP = ["sleep", "100000"]
+PATIENT = "[images]\ncreate_wait_seconds = 50\n"  # however loaded the machine is
 PULL_FAILED = "DOCKER::SANDBOX_IMAGE_PULL_FAILED"
+
+
+@pytest.fixture(scope="module")
+def server():
+    s = Server(more=PATIENT)
+    yield s
+    assert s.process.poll() is None, "the server has died\n" + s.said()
+    s.destroy()
 
 
 @pytest.fixture
@@ -253,7 +262,7 @@ def test_a_registry_that_is_down_is_named(server):
 def test_policies(make_server, slow, base):
     image = image_of(base, "old")
     uri = slow.add(image, "a/policy", "1")
-    s = make_server(more='[images]\npull_policy = "Always"\n')
+    s = make_server(more=PATIENT + 'pull_policy = "Always"\n')
     s.delete(s.create(image={"uri": uri}, entrypoint=SLEEP)["id"])
     slow.add(image_of(base, "new"), "a/policy", "1")
     box = s.create(image={"uri": uri}, entrypoint=SLEEP)["id"]
@@ -295,13 +304,13 @@ def test_the_operators_credentials(make_server, tmp_path, base):
         config = tmp_path / "config.json"
         config.write_text('{"auths":{"%s":{"username":"ann","password":"se-cret-word"}}}' % private.address)
         config.chmod(0o600)
-        s = make_server(more=f'[images]\ndocker_config = "{config}"\n')
+        s = make_server(more=PATIENT + f'docker_config = "{config}"\n')
         s.create(image={"uri": f"{private.address}/a/private:1"}, entrypoint=SLEEP)
 
 
 def test_mirrors(make_server, slow, base):
     slow.add(image_of(base, "mirror"), "library/thing", "1")
-    s = make_server(more=f'[images.mirrors]\n"docker.io" = ["http://{slow.address}"]\n')
+    s = make_server(more=PATIENT + f'[images.mirrors]\n"docker.io" = ["http://{slow.address}"]\n')
     box = s.create(image={"uri": "thing:1"}, entrypoint=SLEEP)["id"]
     assert s.out(box, "head -c 6 /own") == "mirror"
     assert s.get(box)["image"]["uri"] == "thing:1"

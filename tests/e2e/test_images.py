@@ -8,17 +8,26 @@ import urllib.parse
 
 import pytest
 
-from server_process import eventually
+from server_process import Server, eventually
 from slow_registry import SlowRegistry
 
 import registry as images  # tests/image
 
 SLEEP = ["sleep", "100000"]
+PATIENT = "[images]\ncreate_wait_seconds = 50\n"  # however loaded the machine is
 STATIC = r"""
 #include <stdio.h>
 #include <unistd.h>
 int main(int n, char **v) { printf("static says %s\n", n > 1 ? v[1] : "nothing"); fflush(stdout); pause(); }
 """
+
+
+@pytest.fixture(scope="module")
+def server():
+    s = Server(more=PATIENT)
+    yield s
+    assert s.process.poll() is None, "the server has died\n" + s.said()
+    s.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +117,7 @@ def test_names_ids_and_digests(server, shelf, base):
 
 def test_aliases_lead_to_images(make_server, shelf, base):
     uri = shelf.add(image_of(base, "alias"), "c/alias", "1")
-    s = make_server(more=f'[native.aliases]\n"mine:*" = "{uri}"\n')
+    s = make_server(more=PATIENT + f'[native.aliases]\n"mine:*" = "{uri}"\n')
     box = s.create(image={"uri": "mine:7"}, entrypoint=SLEEP)["id"]
     assert s.out(box, "head -c 5 /own") == "alias"
 
@@ -142,7 +151,7 @@ def test_many_layers(server, shelf, base):
 
 
 def test_too_large_an_image(make_server, shelf, base):
-    s = make_server(more='[images]\nmax_image_size = "1Mi"\n')
+    s = make_server(more=PATIENT + 'max_image_size = "1Mi"\n')
     big = images.layer({"zeros": bytes(4 << 20)})
     assert len(big.blob) < 1 << 20, "it is large only unpacked"
     packed = images.layer({"noise": os.urandom(2 << 20)}, compress="none")
@@ -232,7 +241,7 @@ def test_one_of_several_names(server, shelf, base):
 
 
 def test_files_go_with_the_last_user(make_server, shelf, base):
-    s = make_server()
+    s = make_server(more=PATIENT)
     image = image_of(base, "files")
     other = image_of(base, "other")
     box = s.create(image={"uri": shelf.add(image, "c/files", "1")}, entrypoint=SLEEP)["id"]
@@ -250,7 +259,7 @@ def test_files_go_with_the_last_user(make_server, shelf, base):
 
 
 def test_prune(make_server, shelf, base):
-    s = make_server()
+    s = make_server(more=PATIENT)
     moved, kept, used = image_of(base, "moved"), image_of(base, "kept"), image_of(base, "used")
     uri = shelf.add(moved, "c/moves", "1")
     pull(s, uri)
@@ -268,7 +277,7 @@ def test_prune(make_server, shelf, base):
 
 @pytest.mark.parametrize("limit", ["max_age_seconds = 1", 'max_size = "2Mi"'])
 def test_unused_images_go(make_server, shelf, base, limit):
-    s = make_server(more=f"[images]\n{limit}\n")
+    s = make_server(more=PATIENT + f"{limit}\n")
     first, used = image_of(base, "first"), image_of(base, "used")
     box = s.create(image={"uri": shelf.add(used, "c/gc-used", "1")}, entrypoint=SLEEP)["id"]
     other = images.Image([images.layer({"big": os.urandom(200000)}, compress="none")], {"Cmd": ["/x"]})
@@ -287,7 +296,7 @@ def test_unused_images_go(make_server, shelf, base, limit):
 # ---- leftovers ----
 
 def test_leftovers_are_removed_at_the_start(make_server, shelf, base):
-    s = make_server()
+    s = make_server(more=PATIENT)
     pull(s, shelf.add(image_of(base, "stays"), "c/stays", "1"))
     s.stop()
     kept = layer_directories(s)

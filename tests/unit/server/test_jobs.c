@@ -64,6 +64,11 @@ static void asked(void *arg, int fd, unsigned events)
 		loop_stop(t->loop);
 }
 
+static void stop_loop(void *arg)
+{
+	loop_stop(((struct test *)arg)->loop);
+}
+
 static void ended(struct test *t)
 {
 	if (t->done + t->failed == t->want_ends)
@@ -266,6 +271,25 @@ static void a_cancelled_job_says_nothing(void **state)
 	job_cancel(NULL);
 }
 
+static void nothing_fails_because_the_supervisor_has_gone(void **state)
+{
+	struct test *t = *state;
+	struct loop_timer *later = loop_timer_new(t->loop, stop_loop, t);
+
+	start(t, JOB_PUSH, "{}");
+	start(t, JOB_PUSH, "{}");
+	start(t, JOB_PUSH, "{}");
+	until_started(t, 2);
+	loop_fd_free(take_ptr(t->watch));
+	t->supervisor = fd_close(t->supervisor);
+	t->sockets[0] = fd_close(t->sockets[0]);
+	start(t, JOB_FETCH, "{}");
+	loop_timer_start(later, 50);
+	loop_run(t->loop);
+	assert_int_equal(t->done + t->failed, 0);
+	loop_timer_free(later);
+}
+
 static void too_large_a_request_is_refused(void **state)
 {
 	struct test *t = *state;
@@ -288,6 +312,7 @@ int main(void)
 		TEST(nonsense_is_a_failure),
 		TEST(only_so_many_run_at_once),
 		TEST(a_cancelled_job_says_nothing),
+		TEST(nothing_fails_because_the_supervisor_has_gone),
 		TEST(too_large_a_request_is_refused),
 	};
 
