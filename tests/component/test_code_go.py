@@ -19,10 +19,13 @@ def temporary(tmp_path_factory):
 def execd(sanitizer_reports, tmp_path_factory, temporary):
     if not GO:
         pytest.skip("skipped: there is no Go here (golang-go)")
-    home = os.path.expanduser("~")
-    env = {**ENV, "TMPDIR": temporary, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+    home = tmp_path_factory.mktemp("home")
+    # Go counts what it does, and a process of its own looks after that: not here.
+    (home / ".config/go/telemetry").mkdir(parents=True)
+    (home / ".config/go/telemetry/mode").write_text("off")
+    env = {**ENV, "TMPDIR": temporary, "HOME": str(home),
            # Go's own packages are compiled once on a machine, not once per run of the tests.
-           "GOCACHE": os.environ.get("GOCACHE", f"{home}/.cache/go-build")}
+           "GOCACHE": os.environ.get("GOCACHE") or os.path.expanduser("~/.cache/go-build")}
     daemon = Execd(env=env)
     yield daemon
     daemon.stop()

@@ -1,5 +1,6 @@
 """Code contexts through the server: real sandboxes with their filter, limits and image."""
 import json
+import shutil
 
 import pytest
 from server_process import eventually
@@ -64,6 +65,17 @@ def test_shell_and_sql_run_too(code):
     assert value_of(code.run("CREATE TABLE t (a); INSERT INTO t VALUES (1); SELECT a FROM t", language="sql")) == (
         '{"columns":["a"],"rows":[["1"]]}')
     assert text_of(code.run("echo command", language="command"), "stdout") == "command"
+
+
+@pytest.mark.parametrize("language, program, text, value", [
+    ("javascript", "node", "[1, 2].map(x => x * 2)", "[ 2, 4 ]"),
+    ("java", "jshell", "List.of(1, 2)", "[1, 2]"),
+])
+def test_languages_of_the_host_run_in_its_image(server, language, program, text, value):
+    if not shutil.which(program, path="/usr/bin"):
+        pytest.skip(f"skipped: there is no {program} here")
+    code = Code(server, server.create(resourceLimits={"cpu": "2", "memory": "1Gi"})["id"])
+    assert value_of(code.run(text, language=language)) == value
 
 
 def test_something_answers_where_clients_look_for_code(server, code):
