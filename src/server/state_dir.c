@@ -122,11 +122,8 @@ int state_dir_open(const char *path, uid_t uid, gid_t gid, struct state_dir_lock
 		const char *name;
 		mode_t mode;
 	} of_root[] = {
-		{"images", 0711},
-		{"images/layers", 0700},
-		{"images/tmp", 0700},
-		{"volumes", 0700},
-		{STATE_DIR_BUCKETS, 0700},
+		{"images", 0711},  {"images/layers", 0700},   {"images/tmp", 0700},
+		{"volumes", 0700}, {STATE_DIR_BUCKETS, 0700},
 	};
 	static const char *const of_worker[] = {STATE_DIR_BLOBS, STATE_DIR_UPLOADS};
 	struct state_dir_locks locks = {-1, -1};
