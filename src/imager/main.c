@@ -54,7 +54,8 @@ static int pass_on(const char *program, char **argv, struct err *e)
 		return err_set(e, -ENAMETOOLONG, "cannot find %s", program);
 	memcpy(slash + 1, program, strlen(program) + 1);
 	execv(path, argv);
-	return err_set(e, -errno, "execute %s: %m", path);
+	/* Not -errno: that nothing is there is not what the asker means by it. */
+	return err_set(e, -ENOEXEC, "execute %s: %m", path);
 }
 
 static int complain(const struct err *e, int code)
@@ -63,10 +64,20 @@ static int complain(const struct err *e, int code)
 	return code;
 }
 
+static void do_job(struct job *j, const struct mode *mode, const struct options *o, struct err *e)
+{
+	/* That we still have to do it ourselves means that the other program could not be started.
+	 */
+	if (mode->program || mode->confine(o, e) < 0 || job_read(j, e) < 0)
+		job_failed(j, e);
+	else
+		mode->run(j);
+}
+
 int main(int argc, char **argv)
 {
 	const struct mode *mode = NULL;
-	struct err e = ERR_NONE;
+	struct err e = ERR_NONE, job_error = ERR_NONE;
 	struct options o;
 	struct job job;
 
@@ -85,15 +96,12 @@ int main(int argc, char **argv)
 		return complain(&e, 2);
 	}
 	if (mode->program && pass_on(mode->program, argv, &e) < 0)
-		return complain(&e, 2);
+		(void)complain(&e, 0);
 	(void)umask(077);
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (job_open(&job, JOB_FD, &e) < 0)
-		return complain(&e, 2);
-	if (mode->confine(&o, &e) < 0 || job_read(&job, &e) < 0)
-		job_failed(&job, &e);
-	else
-		mode->run(&job);
+	if (job_open(&job, JOB_FD, &job_error) < 0)
+		return complain(&job_error, 2);
+	do_job(&job, mode, &o, &e);
 	job_close(&job);
 	/* A leak check at exit would need calls that the filter refuses. */
 	_exit(0);

@@ -22,7 +22,7 @@ from http_raw import RawConn, WsConn, format_request  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("OPENSANDBOX_BIN") or ROOT / "build")
 PROGRAMS = {"opensandbox-server": "server", "opensandbox-warden": "warden", "execd": "execd",
-            "opensandbox-image": "imager"}
+            "opensandbox-image": "imager", "opensandbox-registry": "imager"}
 DEADLINE = 60
 EXECD = 44772
 TOKEN_HEADER = "X-EXECD-ACCESS-TOKEN"

@@ -28,9 +28,12 @@ class Failed(Exception):
 class Job:
     """One started program; its answers are read line by line."""
 
-    def __init__(self, program, state, request):
+    def __init__(self, program, state, request, mode="files"):
         ours, theirs = socket.socketpair()
         ours.settimeout(DEADLINE)
+        # Before it is started: a job that cannot even begin answers without having read.
+        if request is not None:
+            ours.sendall(json.dumps(request).encode() + b"\n")
         # A leak check at the end would need calls that the filter refuses.
         env = {"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0"}
         state_fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
@@ -42,7 +45,7 @@ class Job:
 
         try:
             self.process = subprocess.Popen(
-                [program, "files"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, env=env,
+                [program, mode], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, env=env,
                 preexec_fn=place, pass_fds=(3, 4))
         finally:
             theirs.close()
@@ -50,8 +53,6 @@ class Job:
         self.socket = ours
         self.lines = ours.makefile("rb")
         self.progress = []
-        if request is not None:
-            ours.sendall(json.dumps(request).encode() + b"\n")
 
     def await_filter(self):
         """Until it is confined."""

@@ -1,9 +1,10 @@
 """What the process that opens archives has left of the world."""
 import os
+import shutil
 
 import pytest
 
-from files_job import Job
+from files_job import Failed, Job
 
 
 @pytest.fixture
@@ -12,6 +13,19 @@ def waiting(state):
     job = Job(state.program, state.path, None)
     yield job
     job.close()
+
+
+def test_what_is_not_beside_it_is_told(state, tmp_path):
+    """Registries are another program's work; without it the asker hears why nothing happens."""
+    alone = tmp_path / "opensandbox-image"
+    shutil.copy(state.program, alone)
+    job = Job(str(alone), state.path, {"op": "pull"}, mode="fetch")
+    try:
+        with pytest.raises(Failed) as failure:
+            job.result()
+    finally:
+        job.close()
+    assert "opensandbox-registry" in failure.value.message
 
 
 def status(job, key):
