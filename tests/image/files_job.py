@@ -38,6 +38,7 @@ class Job:
         env = {"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0"}
         state_fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
         self.errors = tempfile.TemporaryFile()
+
         def place():
             high = [os.dup(fd) for fd in (theirs.fileno(), state_fd)]
             for number, fd in zip((3, 4), high):
