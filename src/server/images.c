@@ -206,22 +206,36 @@ static void drop_name(struct image *m, const char *name)
 	}
 }
 
+/* Its id is a digest of what names its layers: others under the same id are none of its own. */
+static bool same_layers(const struct image *a, const struct image *b)
+{
+	return a->root.layers_n == b->root.layers_n &&
+	       memcmp(a->root.layers, b->root.layers,
+		      a->root.layers_n * sizeof(a->root.layers[0])) == 0;
+}
+
 int images_add(struct images *i, const struct images_record *record, struct image **ret,
 	       struct err *e)
 {
-	struct image *m = images_by_id(i, view_of(record->id));
+	struct image *there = images_by_id(i, view_of(record->id)), *m;
 	struct store_image stored;
 	int r, end;
 
-	if (m) {
-		*ret = m;
-		return 0;
-	}
 	r = image_make(record->id, record->digest, record->config, &m, e);
 	if (r < 0)
 		return r;
 	for (size_t n = 0; n < record->layers_n; n++)
 		push_layer(&m->root, record->layers[n]);
+	if (there) {
+		r = same_layers(there, m)
+			    ? 0
+			    : err_set(e, -EBADMSG,
+				      "an image with this id and other layers is here");
+		image_free(m);
+		if (r == 0)
+			*ret = there;
+		return r;
+	}
 	m->created_us = m->used_us = now_us();
 	stored = (struct store_image){
 		.id = m->id,

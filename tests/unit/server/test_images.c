@@ -153,6 +153,20 @@ static void images_are_found_by_names_ids_and_beginnings(void **state)
 	assert_ptr_equal(add_image(t, ID(a), &layer, 1), one);
 }
 
+static void an_id_means_one_image(void **state)
+{
+	struct test *t = *state;
+	uint64_t layer = add_layer(t, ID(1), 10), other = add_layer(t, ID(2), 10);
+	struct images_record record = {
+		.id = ID(a), .config = CONFIG("{}", ONE), .layers = &other, .layers_n = 1};
+	struct image *image = add_image(t, ID(a), &layer, 1), *found = NULL;
+	struct err e = ERR_NONE;
+
+	assert_true(images_add(t->images, &record, &found, &e) < 0);
+	assert_ptr_equal(images_by_id(t->images, VIEW(ID(a))), image);
+	assert_int_equal(image->root.layers[0], layer);
+}
+
 static void everything_is_there_after_a_restart(void **state)
 {
 	struct test *t = *state;
@@ -285,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(numbers_are_never_used_twice),
 		TEST(images_are_found_by_names_ids_and_beginnings),
+		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
 		TEST(sandboxes_are_users),
 		TEST(credentials_leave_the_disk_with_their_pull),
