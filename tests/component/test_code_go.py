@@ -67,7 +67,7 @@ def test_the_protocol_s_example(go):
     ("1 + 1", "2"), ('"text"', "text"), ("[]int{1, 2}", "[1 2]"), (" ", None), ("// nothing", None),
     ("struct{ A int; b string }{1, \"x\"}", "{A:1 b:x}"),
     ("func() (int, error) { return 3, nil }()", "3, <nil>"),
-    ("func() {}()", None),
+    ("func() {}()", None), ('"a\\x00b\\xff"', "a\ufffdb\ufffd"),
     ("type Point struct{ X, Y int }\nfunc (p Point) Sum() int { return p.X + p.Y }\nPoint{1, 2}.Sum()", "3"),
     ("const (\n\tFirst = iota\n\tSecond\n)\nSecond", "1"),
     ("func Map[T, U any](in []T, f func(T) U) (out []U) {\n\tfor _, v := range in {\n\t\tout = append(out, f(v))\n"
@@ -103,6 +103,8 @@ def test_values_of_variables_stay(go):
     assert go("add(3)").value == "5"
     assert go('loose := map[string]interface{}{"a": 1, "b": []interface{}{1.5, "q", nil}}').error is None
     assert go("loose").value == "map[a:1 b:[1.5 q <nil>]]"
+    assert go('raw := []byte("bytes")\nnested := [][]byte{raw, nil, {}}').error is None
+    assert go("string(raw) + string(nested[0])").value == "bytesbytes"
     assert go('n := "another type"\nn').value == "another type"
     assert go("n").value == "another type"
 

@@ -1,5 +1,5 @@
-// The driver for Java: cells are cut into snippets and run by JShell inside this very process, so that state, output and
-// threads are those of one ordinary Java program.
+// The driver for Java: cells are cut into snippets and run by JShell inside this very process, so that state, output
+// and threads are those of one ordinary Java program.
 import java.io.*;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;

@@ -235,7 +235,8 @@ func renameMain(code []byte) []byte {
 	at := 0
 	all := scan(code)
 	for i, t := range all {
-		if t.kind == token.IDENT && t.text == "main" && (i == 0 || all[i-1].kind != token.PERIOD && all[i-1].kind != token.PACKAGE) {
+		isName := i == 0 || all[i-1].kind != token.PERIOD && all[i-1].kind != token.PACKAGE
+		if isName && t.kind == token.IDENT && t.text == "main" {
 			out = append(append(out, code[at:t.at]...), "__"...)
 			at = t.at
 		}

@@ -183,7 +183,8 @@ func (p *program) text(in, out string) string {
 	for _, d := range append(append([]*decl{}, p.decls...), p.c.decls...) {
 		b.WriteString(d.text + "\n")
 	}
-	fmt.Fprintf(&b, "//line driver.go:1\nfunc main() {\ndefer __state.End(%q)\n__state.Load(%q, map[string]interface{}{", out, in)
+	fmt.Fprintf(&b, "//line driver.go:1\nfunc main() {\ndefer __state.End(%q)\n", out)
+	fmt.Fprintf(&b, "__state.Load(%q, map[string]interface{}{", in)
 	for _, name := range p.variables {
 		if _, ok := p.k.state[name]; ok {
 			fmt.Fprintf(&b, "%q: &%s, ", name, name)
@@ -380,6 +381,7 @@ type driver struct {
 
 func (d *driver) send(message map[string]interface{}) {
 	b, _ := json.Marshal(message)
+	b = bytes.ReplaceAll(b, []byte(`\u0000`), []byte(`\ufffd`)) // NUL is no text to execd
 	d.channel.Write(append(b, '\n'))
 }
 
@@ -555,9 +557,12 @@ func (d *driver) serve(line []byte) bool {
 		wrong = &failure{"KeyboardInterrupt", "the run was interrupted", []string{"KeyboardInterrupt"}}
 	}
 	if wrong != nil {
-		d.send(map[string]interface{}{"ev": "error", "id": m.ID, "ename": wrong.name, "evalue": wrong.value, "traceback": wrong.trace})
+		d.send(map[string]interface{}{
+			"ev": "error", "id": m.ID, "ename": wrong.name, "evalue": wrong.value, "traceback": wrong.trace,
+		})
 	} else if result != "" {
-		d.send(map[string]interface{}{"ev": "result", "id": m.ID, "count": m.Count, "data": map[string]string{"text/plain": strings.ReplaceAll(result, "\x00", "\ufffd")}})
+		data := map[string]string{"text/plain": result}
+		d.send(map[string]interface{}{"ev": "result", "id": m.ID, "count": m.Count, "data": data})
 	}
 	d.send(map[string]interface{}{"ev": "done", "id": m.ID})
 	return true
@@ -575,7 +580,8 @@ func environment(goTool string) []string {
 			env = append(env, one)
 		}
 	}
-	return append(env, "GO111MODULE=on", "GOWORK=off", "GOTOOLCHAIN=local", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"),
+	return append(env, "GO111MODULE=on", "GOWORK=off", "GOTOOLCHAIN=local",
+		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"),
 		"PATH="+filepath.Dir(goTool)+":"+os.Getenv("PATH"))
 }
 

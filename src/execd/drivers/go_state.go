@@ -1,5 +1,5 @@
-// A package that every cell imports: what is shown, and how values of variables outlive the process. A value that cannot
-// be kept in full is not kept at all, and the driver says so.
+// A package that every cell imports: what is shown, and how values of variables outlive the process. A value that
+// cannot be kept in full is not kept at all, and the driver says so.
 package state
 
 import (
@@ -85,24 +85,58 @@ var loose = []reflect.Type{
 	reflect.TypeOf(map[string]int{}),
 }
 
+// Only types with a name have methods.
+func (c *coder) marshal(v reflect.Value) (bool, error) {
+	if v.Type().PkgPath() == "" {
+		return false, nil
+	}
+	self := v.Addr().Interface()
+	if m, ok := self.(encoding.BinaryMarshaler); ok {
+		if _, ok := self.(encoding.BinaryUnmarshaler); ok {
+			b, err := m.MarshalBinary()
+			c.bytes(b)
+			return true, err
+		}
+	}
+	if m, ok := self.(encoding.TextMarshaler); ok {
+		if _, ok := self.(encoding.TextUnmarshaler); ok {
+			b, err := m.MarshalText()
+			c.bytes(b)
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func (c *coder) unmarshal(v reflect.Value) bool {
+	if v.Type().PkgPath() == "" {
+		return false
+	}
+	self := v.Addr().Interface()
+	_, binaryOut := self.(encoding.BinaryMarshaler)
+	if m, ok := self.(encoding.BinaryUnmarshaler); ok && binaryOut {
+		m.UnmarshalBinary(c.readBytes())
+		return true
+	}
+	_, textOut := self.(encoding.TextMarshaler)
+	if m, ok := self.(encoding.TextUnmarshaler); ok && textOut {
+		m.UnmarshalText(c.readBytes())
+		return true
+	}
+	return false
+}
+
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && t.Elem().PkgPath() == ""
+}
+
 func (c *coder) write(v reflect.Value) error {
 	t := v.Type()
 	if c.out.Len() > limit {
 		return errors.New("it is larger than 64 MiB")
 	}
-	if m, ok := v.Addr().Interface().(encoding.BinaryMarshaler); ok {
-		if _, ok := v.Addr().Interface().(encoding.BinaryUnmarshaler); ok {
-			b, err := m.MarshalBinary()
-			c.bytes(b)
-			return err
-		}
-	}
-	if m, ok := v.Addr().Interface().(encoding.TextMarshaler); ok {
-		if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-			b, err := m.MarshalText()
-			c.bytes(b)
-			return err
-		}
+	if done, err := c.marshal(v); done {
+		return err
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -146,6 +180,13 @@ func (c *coder) writeParts(v reflect.Value, t reflect.Type) error {
 				return nil
 			}
 			c.u(uint64(v.Len()) + 1)
+			if isBytes(t) {
+				if v.Len() > limit {
+					return errors.New("it is larger than 64 MiB")
+				}
+				c.out.Write(v.Bytes())
+				return nil
+			}
 		}
 		for i := 0; i < v.Len(); i++ {
 			if err := c.write(v.Index(i)); err != nil {
@@ -199,14 +240,7 @@ func (c *coder) writeParts(v reflect.Value, t reflect.Type) error {
 
 func (c *coder) read(v reflect.Value) {
 	t := v.Type()
-	_, binaryOut := v.Addr().Interface().(encoding.BinaryMarshaler)
-	if m, ok := v.Addr().Interface().(encoding.BinaryUnmarshaler); ok && binaryOut {
-		m.UnmarshalBinary(c.readBytes())
-		return
-	}
-	_, textOut := v.Addr().Interface().(encoding.TextMarshaler)
-	if m, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok && textOut {
-		m.UnmarshalText(c.readBytes())
+	if c.unmarshal(v) {
 		return
 	}
 	switch t.Kind() {
@@ -246,6 +280,10 @@ func (c *coder) readParts(v reflect.Value, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(t, int(n-1), int(n-1)))
+		if isBytes(t) {
+			c.in.Read(v.Bytes())
+			return
+		}
 		for i := 0; i < v.Len(); i++ {
 			c.read(v.Index(i))
 		}

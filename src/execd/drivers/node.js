@@ -9,7 +9,8 @@ const { inspect } = util;
 const quote = JSON.stringify, parse = JSON.parse;
 const { setImmediate, Buffer, String } = globalThis;
 const own = (method) => Function.prototype.call.bind(method);
-const replace = own(String.prototype.replace), indexOf = own(String.prototype.indexOf), slice = own(String.prototype.slice);
+const replace = own(String.prototype.replace), indexOf = own(String.prototype.indexOf);
+const slice = own(String.prototype.slice);
 const tick = process._tickCallback, emitWarning = process.emitWarning;
 const channel = Number(process.env.OPENSANDBOX_DRIVER_FD);
 const typescript = process.argv.pop() === 'typescript';
@@ -51,7 +52,8 @@ function send(line) {
 
 // A string that every JSON reader accepts: no half characters, no NUL.
 function text(s) {
-	return quote(replace(String(s), /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\0/g, '\ufffd'));
+	const odd = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\0/g;
+	return quote(replace(String(s), odd, '\ufffd'));
 }
 
 // Members are written one by one: a toJSON that user code has put on a prototype has no say here.
@@ -230,7 +232,8 @@ function moduleSyntax(source, i, name, depth, last) {
 	}
 	for (const [pattern, become] of depth === 0 ? statics : []) {
 		const m = at(pattern, source, i), now = m && become(m);
-		if (now && m[0].startsWith(name)) return [m[0].length, now + '\n'.repeat(m[0].split('\n').length - now.split('\n').length)];
+		if (now && m[0].startsWith(name)) // lines stay where they are
+			return [m[0].length, now + '\n'.repeat(m[0].split('\n').length - now.split('\n').length)];
 	}
 	return null;
 }
@@ -353,7 +356,7 @@ function judge(run, error, answer) {
 	if (run !== current || run.outcome) return;
 	if (error)
 		return settle(run, /collected/.test(error.message)
-			? { name: 'Error', value: 'the awaited promise can never be settled', trace: ['Error: the awaited promise can never be settled'] }
+			? { name: 'Error', value: 'the awaited promise can never be settled', trace: ['Error'] }
 			: interrupted());
 	const details = answer.exceptionDetails;
 	let outcome = interrupted();
@@ -408,7 +411,8 @@ function display(value) {
 }
 
 function hidden(name, value) {
-	Object.defineProperty(globalThis, name, { value, enumerable: false, writable: name === 'display', configurable: name === 'display' });
+	const ours = name !== 'display';
+	Object.defineProperty(globalThis, name, { value, enumerable: false, writable: !ours, configurable: !ours });
 }
 
 // A driver that user code has broken must not look like a run that takes long: execd starts another.
@@ -441,7 +445,8 @@ function listen() {
 }
 
 function begin() {
-	if (parseInt(process.versions.node, 10) < 18) throw new Error(`node ${process.version} is too old: 18 or newer is needed`);
+	if (parseInt(process.versions.node, 10) < 18)
+		throw new Error(`node ${process.version} is too old: 18 or newer is needed`);
 	try {
 		inspector = new (require('inspector').Session)();
 		inspector.connect();
