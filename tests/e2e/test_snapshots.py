@@ -445,7 +445,8 @@ def test_a_full_disk_leaves_no_half_snapshot():
         small.out(box, "rm /home/more")
         taken(small, box)
     finally:
-        small.delete_all()
-        small.stop()
-        subprocess.run(["umount", small.state_dir], check=True)
+        if small.process is not None and small.process.poll() is None:
+            small.delete_all()
+            small.stop()
+        subprocess.run(["umount", "-l", small.state_dir], check=True)
         small.destroy()
