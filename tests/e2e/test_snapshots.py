@@ -54,11 +54,11 @@ def items(server, query=""):
 
 
 def layers(server):
-    """Numbers of the layers on disk, complete or not."""
+    """Numbers of the layers on disk, complete or not; a layer that is being removed is called "-N"."""
     found = set()
     for part in ("layers", "tmp"):
         top = server.state_dir / "images" / part
-        found |= {entry for entry in os.listdir(top)} if top.exists() else set()
+        found |= {entry.lstrip("-") for entry in os.listdir(top)} if top.exists() else set()
     return found
 
 
