@@ -9,6 +9,9 @@ import subprocess
 import pytest
 
 from server_process import LIMITS, Server, eventually
+from slow_registry import SlowRegistry
+
+import registry as images  # tests/image
 
 FILE = "/home/marker"
 
@@ -205,6 +208,28 @@ def test_the_request_decides_entrypoint_and_environment(server, source):
     eventually(lambda: server.run(box, "cat /tmp/o").stdout == "value", "the entrypoint does not run")
     assert server.out(box, "echo [$FROM]") == "[]"
     server.delete(box)
+
+
+def test_what_the_image_says_comes_back(make_server):
+    """Also when the image has been removed: the snapshot keeps what it stands on."""
+    server = make_server(more="[images]\ncreate_wait_seconds = 50\n")
+    image = images.Image([images.busybox_layer(), images.layer({"own": b"of the image"})],
+                         {"Env": ["PATH=/bin", "A=image"], "User": "app", "WorkingDir": "/home",
+                          "Cmd": ["sleep", "100000"]})
+    with SlowRegistry() as shelf:
+        box = server.create(image={"uri": shelf.add(image, "s/image", "1")}, entrypoint=...)["id"]
+    server.out(box, "echo mine > /tmp/f")
+    snapshot = taken(server, box)
+    server.delete(box)
+    made = server.ok("GET", "/v1/images?pageSize=200").json()["items"]
+    for item in made:
+        if item["id"] != "host":
+            server.ok("DELETE", f"/v1/images/{item['id'].replace(':', '%3A')}?force=true", status=204)
+    server.stop()
+    server.start()
+    back = restore(server, snapshot)["id"]
+    assert server.out(back, "id -u; pwd; echo $A; cat /own /tmp/f").split() == [
+        "1000", "/home", "image", "of", "the", "imagemine"]
 
 
 def test_snapshots_of_snapshots(server):
