@@ -1,10 +1,13 @@
 """Drives `opensandbox-image files` over a socket pair, as the supervisor would."""
+import fcntl
 import gzip
 import hashlib
 import io
 import json
 import os
 import pathlib
+import select
+import signal
 import socket
 import subprocess
 import tarfile
@@ -25,6 +28,39 @@ class Failed(Exception):
         self.message = answer["message"]
 
 
+class Process:
+    """Started without a copy of ourselves, which takes long when we hold large archives."""
+
+    def __init__(self, argv, env, errors, fds):
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in fds]
+        actions = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1)]
+        actions += [(os.POSIX_SPAWN_DUP2, errors, 2)]
+        actions += [(os.POSIX_SPAWN_DUP2, fd, 3 + i) for i, fd in enumerate(high)]
+        try:
+            self.pid = os.posix_spawn(argv[0], argv, env, file_actions=actions)
+        finally:
+            for fd in high:
+                os.close(fd)
+        self.pidfd = os.pidfd_open(self.pid)
+        self.returncode = None
+
+    def poll(self):
+        if self.returncode is None and select.select([self.pidfd], [], [], 0)[0]:
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout):
+        if self.returncode is None:
+            if not select.select([self.pidfd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("opensandbox-image", timeout)
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(self.pidfd)
+        return self.returncode
+
+    def send_signal(self, number):
+        signal.pidfd_send_signal(self.pidfd, number)
+
+
 class Job:
     """One started program; its answers are read line by line."""
 
@@ -38,16 +74,8 @@ class Job:
         env = {"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0"}
         state_fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
         self.errors = tempfile.TemporaryFile()
-
-        def place():
-            high = [os.dup(fd) for fd in (theirs.fileno(), state_fd)]
-            for number, fd in zip((3, 4), high):
-                os.dup2(fd, number)
-
         try:
-            self.process = subprocess.Popen(
-                [program, mode], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, env=env,
-                preexec_fn=place, pass_fds=(3, 4))
+            self.process = Process([str(program), mode], env, self.errors.fileno(), (theirs.fileno(), state_fd))
         finally:
             theirs.close()
             os.close(state_fd)
@@ -91,8 +119,8 @@ class Job:
         try:
             self.process.wait(DEADLINE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(None)
             raise
         finally:
             text = self.said()
