@@ -95,11 +95,19 @@ public class OpenSandbox {
 		return fd;
 	}
 
+	// User code may have put anything in their place.
+	private static void flush(PrintStream... streams) {
+		for (PrintStream s : streams) {
+			try {
+				s.flush();
+			} catch (RuntimeException e) {
+				continue;
+			}
+		}
+	}
+
 	private void send(String message) throws IOException {
-		System.out.flush();
-		System.err.flush();
-		out.flush();
-		err.flush();
+		flush(System.out, System.err, out, err);
 		channel.write((message + "\n").getBytes(StandardCharsets.UTF_8));
 		channel.flush();
 	}
@@ -201,6 +209,11 @@ public class OpenSandbox {
 	// One snippet: null when the cell cannot go on, else the value to show, or "".
 	private String eval(String source, int offset, List<Snippet> made) throws IOException {
 		String value = "";
+		// The compiler cannot do without them.
+		if (System.out == null)
+			System.setOut(out);
+		if (System.err == null)
+			System.setErr(err);
 		for (SnippetEvent event : shell.eval(source)) {
 			Snippet snippet = event.snippet();
 			places.put(snippet.id(), new int[] {count, lineOf(code, offset)});
