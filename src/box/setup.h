@@ -14,6 +14,7 @@
 struct cgroup;
 struct err;
 struct filter;
+struct volumes_host;
 struct warden_volume;
 
 /*
@@ -39,6 +40,10 @@ struct setup {
 	size_t volumes_n;
 	/* Where volumes are: named ones as N/data, allowed host paths and mounted ones as N. */
 	const char *volumes_dir, *hosts_dir, *mounted_dir;
+	/* Of allowed host paths: what they were, and the directories that they are in, as N. */
+	const struct volumes_host *hosts;
+	size_t hosts_n;
+	const char *parents_dir;
 	const char *shared; /* what shared_make() made */
 	int bottom_fd;	    /* the child opens it for itself */
 	int userns_fd;

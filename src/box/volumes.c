@@ -113,6 +113,36 @@ static int open_below(int top_fd, const char *path, resolve_fn *resolve,
 	return 0;
 }
 
+/* People replace a directory as a whole: an allowed path that is something else by now is opened
+ * where it lies.  Our copy of its mount keeps the old one alive, so its number is not given away.
+ */
+static int open_replaced(const struct setup *s, uint64_t number, int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int parent = -1;
+	const struct volumes_host *h;
+	struct stat st;
+	char path[128];
+
+	if (number >= s->hosts_n || !s->hosts[number].name)
+		return 0;
+	h = &s->hosts[number];
+	snprintf(path, sizeof(path), "%s/%" PRIu64, s->parents_dir, number);
+	parent = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
+		return err_set(e, -errno, "open %s: %m", path);
+	if (fstatat(parent, h->name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0) {
+		if (st.st_dev == h->dev && st.st_ino == h->ino)
+			return 0;
+	} else if (errno == ENOENT) {
+		int r = make_like_parent(parent, h->name);
+
+		if (r < 0)
+			return err_set(e, r, "make '%s': %s", h->name, strerror(-r));
+	}
+	*ret = openat(parent, h->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret < 0 ? err_set(e, -errno, "'%s': %m", h->name) : 0;
+}
+
 static int open_source(const struct setup *s, const struct warden_volume *v, int *ret,
 		       struct err *e)
 {
@@ -124,7 +154,10 @@ static int open_source(const struct setup *s, const struct warden_volume *v, int
 	else
 		snprintf(path, sizeof(path), "%s/%" PRIu64,
 			 v->kind == WARDEN_VOLUME_HOST ? s->hosts_dir : s->mounted_dir, v->number);
-	top = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (v->kind == WARDEN_VOLUME_HOST && open_replaced(s, v->number, &top, e) < 0)
+		return e->code;
+	if (top < 0)
+		top = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
 		return err_set(e, -errno, "there is no such volume: %m");
 	/* A named volume is written by sandboxes alone, which have no business with links in the

@@ -8,12 +8,20 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/macro.h"
 #include "codec/warden_mounts.h"
 
 struct err;
 struct setup;
+
+/* What lay at an allowed host path when it was bound, as seen in its parent. */
+struct volumes_host {
+	const char *name; /* in the parent; NULL: never look again */
+	dev_t dev;
+	ino_t ino;
+};
 
 /* Detached mounts, one a volume; -1 = none. */
 struct volumes_copies {

@@ -13,4 +13,5 @@
 #define PATHS_VOLUMES  PATHS_STATE "/volumes"
 #define PATHS_MOUNTED  PATHS_STATE "/ossfs" /* what the supervisor mounts for sandboxes */
 #define PATHS_HOSTS    "/hosts"		    /* the allowed host paths, by number */
+#define PATHS_PARENTS  "/parents"	    /* the directories that these are in */
 #define PATHS_LAYERS   "layers"		    /* of a box: what its overlays write to */

@@ -31,8 +31,10 @@
 #include "warden/create.h"
 #include "warden/idranges.h"
 #include "warden/kinds.h"
+#include "warden/options.h"
 #include "warden/paths.h"
 #include "warden/record.h"
+#include "warden/small_root.h"
 #include "warden/spares.h"
 #include "warden/warden.h"
 #include "warden/yards.h"
@@ -185,6 +187,9 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		.volumes_n = b->kind->volumes_n,
 		.volumes_dir = PATHS_VOLUMES,
 		.hosts_dir = PATHS_HOSTS,
+		.hosts = small_root_hosts(),
+		.hosts_n = OPTIONS_HOST_PATHS_MAX,
+		.parents_dir = PATHS_PARENTS,
 		.mounted_dir = PATHS_MOUNTED,
 		.shared = PATHS_SHARED,
 		.userns_fd = m->userns_fd,
@@ -231,6 +236,9 @@ static int begin_join(struct warden *w, struct box *b, struct kind *k, struct er
 		.volumes_n = k->volumes_n,
 		.volumes_dir = PATHS_VOLUMES,
 		.hosts_dir = PATHS_HOSTS,
+		.hosts = small_root_hosts(),
+		.hosts_n = OPTIONS_HOST_PATHS_MAX,
+		.parents_dir = PATHS_PARENTS,
 		.mounted_dir = PATHS_MOUNTED,
 		.id_base = idranges_base(b->id_index),
 	};

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "box/setup.h"
+#include "box/volumes.h"
 #include "sys/clone.h"
 #include "sys/mountfd.h"
 #include "warden/options.h"
@@ -43,6 +44,14 @@ static const char *const links[][2] = {
 	{"usr/lib", "lib"},
 	{"usr/lib64", "lib64"},
 };
+
+/* What the allowed host paths were when they were bound. */
+static struct volumes_host hosts[OPTIONS_HOST_PATHS_MAX];
+
+const struct volumes_host *small_root_hosts(void)
+{
+	return hosts;
+}
 
 /* What is mounted on the host later does not show up below. */
 static int make_private(const char *path, struct err *e)
@@ -101,13 +110,41 @@ static void make_missing(const char *path)
 		log_line(LOG_INFO, "an allowed host path was made", LOG_S("path", path));
 }
 
+/* Its parent comes along, alone, so that volumes find what replaces it.  Where it is a link, or
+ * something that cannot be seen this way, what it led to at first stays. */
+static void bind_parent(const char *path, size_t i)
+{
+	osb_cleanup(mem_freep) char *parent = mem_strdup(path), *name = NULL;
+	osb_cleanup(fd_closep) int copy = -1, dir = -1;
+	struct err e = ERR_NONE;
+	struct stat st;
+	char to[32];
+
+	for (size_t n = strlen(parent); n > 0 && parent[n - 1] == '/'; n--)
+		parent[n - 1] = '\0';
+	if (!strrchr(parent, '/'))
+		return;
+	name = mem_strdup(strrchr(parent, '/') + 1);
+	strrchr(parent, '/')[1] = '\0';
+	snprintf(to, sizeof(to), "parents/%zu", i);
+	if (mountfd_clone(AT_FDCWD, parent, &copy, &e) < 0 || mkdir(to, 0700) < 0 ||
+	    mountfd_attach(copy, AT_FDCWD, to, &e) < 0 || make_private(to, &e) < 0)
+		return;
+	dir = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return;
+	hosts[i] = (struct volumes_host){.name = name, .dev = st.st_dev, .ino = st.st_ino};
+	name = NULL;
+}
+
 /* One that cannot be had is missing, and volumes in it fail; the rest works. */
 static int bind_host_paths(const struct options *o, struct err *e)
 {
 	char to[32];
 
-	if (mkdir("hosts", 0700) < 0)
-		return err_set(e, -errno, "mkdir hosts: %m");
+	if (mkdir("hosts", 0700) < 0 || mkdir("parents", 0700) < 0)
+		return err_set(e, -errno, "mkdir: %m");
 	for (size_t i = 0; i < o->host_paths_n; i++) {
 		struct err why = ERR_NONE;
 
@@ -116,6 +153,8 @@ static int bind_host_paths(const struct options *o, struct err *e)
 		if (bind_tree(o->host_paths[i], to, &why) < 0)
 			log_line(LOG_WARN, "no volumes in an allowed host path",
 				 LOG_S("path", o->host_paths[i]), LOG_S("err", why.msg));
+		else
+			bind_parent(o->host_paths[i], i);
 	}
 	return 0;
 }

@@ -284,6 +284,42 @@ def test_mounts_below_a_host_path_come_along(run, warden, host):
 
 
 @pytest.mark.parametrize("seeds", [0, 3])
+def test_a_host_path_may_be_replaced(make_warden, tmp_path, seeds):
+    plain, slashed, link = tmp_path / "plain", tmp_path / "slashed", tmp_path / "link"
+    plain.mkdir()
+    slashed.mkdir()
+    link.symlink_to("plain")
+    w = make_warden(seeds=seeds, host_paths=[plain, f"{slashed}/", link])
+
+    def see(number):
+        w.wait_ready(seeds)
+        b = w.create(mounts=mounts_file(volumes=[volume("/v", number=number, kind=HOST)],
+                                        host=True))
+        said = b.run("cat /v/which 2>/dev/null; echo seen > /v/seen")
+        b.kill()
+        return said
+    for number, path in enumerate((plain, slashed)):
+        (path / "which").write_text("first")
+        assert see(number) == "first"
+        path.rename(f"{path}.old")
+        path.mkdir()
+        (path / "which").write_text("second")
+        assert see(number) == "second" and (path / "seen").exists()
+        shutil.rmtree(path)
+        assert see(number) == "" and (path / "seen").exists()  # it was made
+        path.rename(f"{path}.away")
+        pathlib.Path(f"{path}.old").rename(path)
+        assert see(number) == "first"
+    assert see(2) == "first"
+    # Nothing but a directory takes its place.
+    shutil.rmtree(plain)
+    plain.symlink_to("/etc")
+    with pytest.raises(Failed) as e:
+        see(0)
+    assert e.value.code in (-errno.ENOTDIR, -errno.ELOOP)
+
+
+@pytest.mark.parametrize("seeds", [0, 3])
 def test_it_is_all_the_same_for_sandboxes_made_ahead(make_warden, tmp_path, seeds):
     (tmp_path / "out").symlink_to("/")
     w = make_warden(seeds=seeds, host_paths=[tmp_path])
