@@ -156,33 +156,48 @@ static bool cut_directory(struct view path, struct view directory, struct view *
 	return true;
 }
 
+/* The outermost of those that `path` lies in: who may write there may put a link to anywhere at an
+ * inner one, which is then judged as every other link below. */
+static bool outermost(struct view path, const struct strv *allowed, size_t *ret,
+		      struct view *ret_rest)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < allowed->len; i++) {
+		struct view rest = VIEW_NONE;
+
+		if (!cut_directory(path, view_of(allowed->v[i]), &rest) ||
+		    (found && rest.len <= ret_rest->len))
+			continue;
+		found = true;
+		*ret = i;
+		*ret_rest = rest;
+	}
+	return found;
+}
+
 static int find_allowed(struct view path, const struct strv *allowed, struct volume *out,
 			struct failure *f)
 {
+	char text[2 * REQUEST_VOLUME_PATH_MAX + 2];
 	struct view rest = VIEW_NONE;
 	char *joined;
+	size_t i;
 
-	for (size_t i = 0; i < allowed->len; i++) {
-		char text[2 * REQUEST_VOLUME_PATH_MAX + 2];
-
-		if (!cut_directory(path, view_of(allowed->v[i]), &rest))
-			continue;
-		snprintf(text, sizeof(text), "%.*s/%s", (int)rest.len, rest.p ? rest.p : "",
-			 out->below);
-		joined = clean_path(view_of(text), "");
-		free(out->below);
-		out->below = joined;
-		out->number = i;
-		if (strlen(joined) <= REQUEST_VOLUME_PATH_MAX)
-			return 0;
-		return failure_set(f, 400, "VOLUME::INVALID_HOST_PATH",
-				   "volume '%s': host.path and subPath are too long together",
-				   out->name);
-	}
-	return failure_set(f, 400, "VOLUME::HOST_PATH_NOT_ALLOWED",
-			   "volume '%s': '%.*s' does not lie in any of the directories that "
-			   "storage.allowed_host_paths allows",
-			   out->name, shown(path), path.p);
+	if (!outermost(path, allowed, &i, &rest))
+		return failure_set(f, 400, "VOLUME::HOST_PATH_NOT_ALLOWED",
+				   "volume '%s': '%.*s' does not lie in any of the directories "
+				   "that storage.allowed_host_paths allows",
+				   out->name, shown(path), path.p);
+	snprintf(text, sizeof(text), "%.*s/%s", (int)rest.len, rest.p ? rest.p : "", out->below);
+	joined = clean_path(view_of(text), "");
+	free(out->below);
+	out->below = joined;
+	out->number = i;
+	if (strlen(joined) <= REQUEST_VOLUME_PATH_MAX)
+		return 0;
+	return failure_set(f, 400, "VOLUME::INVALID_HOST_PATH",
+			   "volume '%s': host.path and subPath are too long together", out->name);
 }
 
 static bool looks_absolute(struct view path)

@@ -201,6 +201,8 @@ static void finds_the_allowed_directory(void **state)
 		{"/data/a/b", "", 0, "a/b"},
 		{"/srv/share", "x", 1, "x"},
 		{"/srv/share/deep", "", 1, "deep"},
+		{"/in/side", "", 3, "side"}, /* it is listed, too, but /in is writable */
+		{"/in/side/deep", "x", 3, "side/deep/x"},
 	};
 
 	(void)state;
@@ -337,6 +339,8 @@ static int set_up(void **state)
 	(void)state;
 	strv_add(&allowed, "/data");
 	strv_add(&allowed, "/srv/share/");
+	strv_add(&allowed, "/in/side");
+	strv_add(&allowed, "/in/");
 	return 0;
 }
 
