@@ -204,7 +204,7 @@ static void fail_run(struct code_context *c, int status, const char *sentence, c
 
 	if (!(c->language->flags & CODE_SHELL) || killed) {
 		tell_error(r, "InterpreterExit", sentence);
-	} else if (!r->failed) {
+	} else if (!r->failed && process_exit_code(status) != 0) {
 		r->failed = true;
 		snprintf(code, sizeof(code), "%d", process_exit_code(status));
 		(void)code_stream_error(r->stream, "CommandExecError", view_of(code),

@@ -57,6 +57,13 @@ def test_code_that_is_no_shell(bash, text):
     assert bash("echo $x").stdout == "1\n"
 
 
+@pytest.mark.parametrize("text", ["echo 'open", 'echo "open', "echo ${open", "echo `open", "f() {", ")"])
+def test_code_that_does_not_end_is_an_error(bash, text):
+    run = bash(text)
+    assert run.error["evalue"] == "2" and run.stderr
+    assert bash("false").error["evalue"] == "1"
+
+
 def test_multi_line_code_and_quotes(bash):
     text = "cat <<'EOT'\nit's $HOME \"quoted\" \\n @ID@ @CODE@\nEOT\nfor i in 1 2\ndo\n  echo $i\ndone"
     assert bash(text).stdout == "it's $HOME \"quoted\" \\n @ID@ @CODE@\n1\n2\n"
@@ -81,6 +88,12 @@ def test_exit_ends_the_shell_and_the_next_run_says_so(bash):
     again = bash("echo x=$x")
     assert again.stdout == "x=\n" and "lost" in again.stderr
     assert bash("echo calm").stderr == ""
+
+
+def test_a_clean_exit_is_no_error(bash):
+    run = bash("echo out; exit 0; echo not reached")
+    assert run.stdout == "out\n" and run.error is None
+    assert "lost" in bash("true").stderr
 
 
 def test_set_e_and_kill_are_survived(bash):

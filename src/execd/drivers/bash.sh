@@ -3,6 +3,6 @@ unset HISTFILE PROMPT_COMMAND; set +o history; PS1= PS2=
 command printf '{"ev":"ready","version":"%s"}\n' "${BASH_VERSION%%[!0-9.]*}" >&100
 #--- run
 command eval @CODE@ </dev/null >&101 2>&102 100>&- 101>&- 102>&-
-case "$?" in 0) ;; *) command printf '{"ev":"error","id":"@ID@",%s,%s:"%s",%s:["%s %s"]}\n' \
-	'"ename":"CommandExecError"' '"evalue"' "$?" '"traceback"' 'exit status' "$?";; esac >&100
+command test 0 -eq "$?" || command printf '{"ev":"error","id":"@ID@",%s,%s:"%s",%s:["%s %s"]}\n' \
+	'"ename":"CommandExecError"' '"evalue"' "$_" '"traceback"' 'exit status' "$_" >&100
 command printf '{"ev":"done","id":"@ID@"}\n' >&100
