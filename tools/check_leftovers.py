@@ -88,15 +88,25 @@ def leftovers(mounts_before):
     return lines + [f"mount {m}" for m in sorted(mounts() - mounts_before)]
 
 
+def run(command):
+    """The command's exit code.  Orphans that end meanwhile are reaped, as any init would do."""
+    pid = subprocess.Popen(command, stdin=subprocess.DEVNULL).pid
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
 def main():
     report, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         sys.exit("check_leftovers: cannot become the reaper of orphans")
     mounts_before = mounts()
-    code = subprocess.call(command, stdin=subprocess.DEVNULL)
+    code = run(command)
     lines = leftovers(mounts_before)
     report.write_text("".join(line + "\n" for line in lines))
-    return code if code >= 0 else 128 - code
+    return code
 
 
 if __name__ == "__main__":

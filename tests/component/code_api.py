@@ -13,6 +13,14 @@ ENV = {"PATH": "/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin"}
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def wait_until(check, what):
     """Polls a condition that another process makes true."""
     end = time.monotonic() + DEADLINE

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from code_api import ENV, Code, wait_until
+from code_api import ENV, Code, is_running, wait_until
 from execd_process import BINARY, Execd, private_kib
 from http_raw import format_request
 
@@ -216,14 +216,6 @@ def test_an_interpreter_ends_with_its_context(code):
     code.delete(context)
     for one in (pid, helper):
         wait_until(lambda pid=one: not is_running(pid), "the end of an interpreter")
-
-
-def is_running(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_fifty_contexts_at_once(code):

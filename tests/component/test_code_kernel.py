@@ -1,11 +1,12 @@
 """Languages that have no driver of ours, through Jupyter kernels: ipykernel under another name."""
 
+import ast
 import json
 import os
 import subprocess
 
 import pytest
-from code_api import ENV, Code, wait_until
+from code_api import ENV, Code, is_running, wait_until
 from execd_process import Execd
 
 PYTHON = "/usr/bin/python3"
@@ -122,8 +123,9 @@ def test_a_kernel_is_found_by_its_directory_and_interrupted_by_message(code):
 
 def test_the_spec_s_environment_and_the_context_s_directory(code, tmp_path):
     context = code.create(cwd=str(tmp_path))
-    assert code.run("import os; os.environ['FROM_SPEC'], os.getcwd(), os.environ.get('OPENSANDBOX_DRIVER_FD')",
-                    context).value == f"('yes', '{tmp_path}', None)"
+    seen = code.run("import os; os.environ['FROM_SPEC'], os.getcwd(), os.environ.get('OPENSANDBOX_DRIVER_FD')",
+                    context).value
+    assert ast.literal_eval(seen) == ("yes", str(tmp_path), None)
     code.delete(context)
 
 
@@ -150,7 +152,7 @@ def test_a_deleted_context_leaves_nothing(code, home):
     made = set(os.listdir(home / "tmp")) - before
     assert made
     code.delete(context)
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the kernel is gone")
+    wait_until(lambda: not is_running(pid), "the kernel is gone")
     wait_until(lambda: not made & set(os.listdir(home / "tmp")), "its files are gone")
 
 
