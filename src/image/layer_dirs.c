@@ -24,16 +24,29 @@
 
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-int layer_dirs_init(struct layer_dirs *d, int root_fd, unsigned flags, struct err *e)
+/* Never with a name where the disk can do that: a volume may be in use, and its sandboxes must not
+ * get hold of the file. */
+static int open_unnamed(int dir_fd)
 {
 	char name[RAND_HEX_LEN + 2] = "."; /* for a moment */
+	int fd = openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
 
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	rand_hex(name + 1);
+	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0 && unlinkat(dir_fd, name, 0) < 0)
+		return fd_close(fd);
+	return fd;
+}
+
+int layer_dirs_init(struct layer_dirs *d, int root_fd, unsigned flags, struct err *e)
+{
 	*d = (struct layer_dirs){.root_fd = root_fd, .flags = flags, .last_fd = -1, .notes_fd = -1};
 	buf_init(&d->last, LAYER_PATH_MAX + 1);
 	buf_init(&d->notes, NOTES_BATCH + LAYER_PATH_MAX + 64);
-	rand_hex(name + 1);
-	d->notes_fd = openat(root_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (d->notes_fd < 0 || unlinkat(root_fd, name, 0) < 0)
+	d->notes_fd = open_unnamed(root_fd);
+	if (d->notes_fd < 0)
 		return err_set(e, -errno, "create a temporary file: %m");
 	return 0;
 }
@@ -223,8 +236,12 @@ static int settle_notes(struct layer_dirs *d, struct err *e)
 
 		memcpy(&n, p, sizeof(n));
 		memcpy(&len, p + sizeof(n), sizeof(len));
+		if (len > LAYER_PATH_MAX)
+			return err_set(e, -EBADMSG, "a temporary file was changed");
 		if (d->notes.len < head + len + 1)
 			break;
+		if (p[head + len] != '\0')
+			return err_set(e, -EBADMSG, "a temporary file was changed");
 		r = settle_one(d, p + head, &n, e);
 		buf_consume(&d->notes, head + len + 1);
 	}
