@@ -219,7 +219,7 @@ int images_add(struct images *i, const struct images_record *record, struct imag
 {
 	struct image *there = images_by_id(i, view_of(record->id)), *m;
 	struct store_image stored;
-	int r, end;
+	int r;
 
 	r = image_make(record->id, record->digest, record->config, &m, e);
 	if (r < 0)
@@ -247,11 +247,8 @@ int images_add(struct images *i, const struct images_record *record, struct imag
 		.layers_n = m->root.layers_n,
 	};
 	r = store_begin(i->store, e);
-	if (r == 0) {
-		r = store_put_image(i->store, &stored, e);
-		end = r == 0 ? store_end(i->store, e) : store_undo(i->store);
-		r = r < 0 ? r : end;
-	}
+	if (r == 0)
+		r = store_end(i->store, store_put_image(i->store, &stored, e), e);
 	if (r < 0) {
 		image_free(m);
 		return r;

@@ -68,15 +68,14 @@ int sandboxes_note(struct sandboxes *s, const struct sandbox *b, const char *kin
 int sandboxes_record(struct sandboxes *s, struct sandbox *b, const char *kind, const char *reason,
 		     const char *message, struct err *e)
 {
-	int r = store_begin(s->store, e), end;
+	int r = store_begin(s->store, e);
 
 	if (r < 0)
 		return r;
 	r = sandboxes_save(s, b, e);
 	if (r == 0)
 		r = sandboxes_note(s, b, kind, reason, message, e);
-	end = store_end(s->store, e);
-	return r < 0 ? r : end;
+	return store_end(s->store, r, e);
 }
 
 void sandboxes_become(struct sandbox *b, enum sandbox_state state, const char *reason,
@@ -194,8 +193,8 @@ static void killed(void *arg, const struct err *e)
 		return;
 	}
 	if (store_begin(s->store, &not_saved) < 0 ||
-	    store_delete_sandbox(s->store, b->id, &not_saved) < 0 ||
-	    store_end(s->store, &not_saved) < 0) {
+	    store_end(s->store, store_delete_sandbox(s->store, b->id, &not_saved), &not_saved) <
+		    0) {
 		sandboxes_become(b, SANDBOX_FAILED, SANDBOX_REASON_LOST, not_saved.msg);
 		end_failed(op, b, 500, "DOCKER::SANDBOX_DELETE_FAILED", &not_saved);
 		return;

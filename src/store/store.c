@@ -183,17 +183,11 @@ int store_begin(struct store *s, struct err *e)
 	return store_execute(s, "BEGIN IMMEDIATE", e);
 }
 
-int store_end(struct store *s, struct err *e)
+int store_end(struct store *s, int r, struct err *e)
 {
-	int r = store_execute(s, "COMMIT", e);
-
+	if (r == 0)
+		r = store_execute(s, "COMMIT", e);
 	if (r < 0 && sqlite3_get_autocommit(s->db) == 0)
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
-}
-
-int store_undo(struct store *s)
-{
-	(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-	return 0;
 }

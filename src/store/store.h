@@ -57,7 +57,7 @@ osb_must_check int store_each_event(struct store *s, const char *id,
 				    int (*fn)(void *arg, const struct store_event *ev), void *arg,
 				    struct err *e);
 
-/* Groups changes into one commit: everything between begin and end is durable at end. */
+/* Groups changes into one commit: everything between begin and end is durable at end.  `r` is what
+ * the changes returned: if one has failed, all are undone, and it is returned. */
 osb_must_check int store_begin(struct store *s, struct err *e);
-osb_must_check int store_end(struct store *s, struct err *e);
-int store_undo(struct store *s); /* instead of end: as if nothing had been asked; returns 0 */
+osb_must_check int store_end(struct store *s, int r, struct err *e);

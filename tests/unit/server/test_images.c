@@ -129,6 +129,24 @@ static void numbers_are_never_used_twice(void **state)
 	assert_int_equal(next, 1);
 }
 
+/* A change of several parts that fails in the middle leaves nothing, and is no obstacle to others.
+ */
+static void half_a_change_is_none(void **state)
+{
+	struct store_layer layer = {.number = 7, .diff_id = ID(7)};
+	struct test *t = *state;
+	struct err e = ERR_NONE;
+	int r;
+
+	assert_int_equal(store_begin(t->store, &e), 0);
+	assert_int_equal(store_put_layer(t->store, &layer, &e), 0);
+	r = store_put_layer(t->store, &layer, &e); /* the number is taken */
+	assert_true(r < 0);
+	assert_int_equal(store_end(t->store, r, &e), r);
+	assert_int_equal(store_begin(t->store, &e), 0);
+	assert_int_equal(store_end(t->store, store_put_layer(t->store, &layer, &e), &e), 0);
+}
+
 static void images_are_found_by_names_ids_and_beginnings(void **state)
 {
 	struct test *t = *state;
@@ -298,6 +316,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(numbers_are_never_used_twice),
+		TEST(half_a_change_is_none),
 		TEST(images_are_found_by_names_ids_and_beginnings),
 		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
