@@ -33,6 +33,7 @@ def python(execd):
     ("1+1", "2"), ("x = 5\nx", "5"), ("'a\\nb'", r"'a\nb'"), ("None", None), ("x = 5", None), ("1;", None),
     ("if True:\n  7", None), ("# nothing", None), ("[1,\n 2]", "[1, 2]"), ("x = 1; x + 1", "2"), ("\n\n3\n\n", "3"),
     ("'\u00e9\u20ac\U0001f600'", "'\u00e9\u20ac\U0001f600'"), ("'\\ud800'", r"'\ud800'"), ("...", "Ellipsis"),
+    ("1; # so", None), ("(1) ;  # so", None), ("(1\n);", None), ("1 # ;", "1"), ("'\u00e9'; #", None),
     ("(lambda: 4)()", "4"), ("import sys; sys.stdin.read()", "''"),
 ])
 def test_the_last_expression_is_the_result(python, text, value):
@@ -46,6 +47,10 @@ def test_functions_classes_and_imports_stay(python):
     assert python("round(area(2), 2)").value == "12.57"
     assert python("P()").value == "P!"
     assert python("_").value == "P!"
+    python("1")
+    python("2")
+    python("3")
+    assert python("_, __, ___").value == "(3, 2, 1)"
 
 
 def test_names_of_the_driver_are_not_there(python):
@@ -64,6 +69,17 @@ def test_top_level_await(python):
     assert python("async with asyncio.Lock() as x:\n    y = 3\ny").value == "3"
 
 
+def test_tasks_are_made_without_await_and_go_on_later(python):
+    run = python("import asyncio\nasync def f(x):\n    print('begun')\n    await asyncio.sleep(0)\n    return x\n"
+                 "task = asyncio.create_task(f(3))")
+    assert run.error is None and run.stdout == "begun\n"
+    assert python("await task").value == "3"
+    assert python("loop = asyncio.get_running_loop()\nloop.is_running()").value == "True"
+    assert python("async def g():\n    return await asyncio.create_task(f(4))\nasyncio.run(g())").value == "4"
+    run = python("asyncio.create_task(f(5)); 1/0")
+    assert run.error["traceback"][1].startswith('  File "<cell') and len(run.error["traceback"]) == 3
+
+
 # ---- errors
 
 def test_tracebacks_name_cells_and_lines_and_nothing_of_ours(python):
@@ -80,6 +96,18 @@ def test_syntax_errors_point_at_the_place(python):
     assert run.ename == "SyntaxError" and "<cell 1>, line 2" in run.error["evalue"]
     text = "\n".join(run.error["traceback"])
     assert 'File "<cell 1>", line 2\n    y = = 2\n        ^' in text and "driver" not in text
+
+
+def test_errors_of_coroutines_show_nothing_of_the_loop(python):
+    run = python("async def f():\n    raise ValueError(1)\nawait f()")
+    assert run.error["traceback"] == [
+        "Traceback (most recent call last):", '  File "<cell 1>", line 3, in <module>\n    await f()',
+        '  File "<cell 1>", line 2, in f\n    raise ValueError(1)', "ValueError: 1"]
+
+
+def test_errors_of_the_compiler_show_their_line(python):
+    run = python("x = 1\nreturn 5")
+    assert run.ename == "SyntaxError" and "return 5" in run.error["traceback"][1]
 
 
 def test_chained_grouped_and_odd_errors(python):
@@ -114,6 +142,12 @@ def test_exit_is_an_error_that_keeps_the_state(python, text, value):
 def test_a_clean_exit_is_none(python):
     assert python("import sys\nsys.exit()").error is None
     assert python("sys.exit(0)").error is None
+
+
+def test_standard_input_is_there_after_exit(python):
+    assert python("exit()").error is None
+    assert python("import sys; sys.stdin.read()").value == "''"
+    assert "number of items" in python("help(len)").stdout
 
 
 def test_input_fails_clearly(python):

@@ -72,6 +72,8 @@ def test_display_shows_on_the_way(shared):
                          "execution_complete"]
     assert [r.get("text") for r in run.results] == ["1", "'two'", None, "3"]
     assert run.results[2] == {"text/html": "<i>"}
+    run = shared("handle = display(1, display_id=True)\nhandle.update(2)")
+    assert [r["text"] for r in run.results] == ["1", "2"]
 
 
 # ---- matplotlib
@@ -138,7 +140,7 @@ def test_frames_are_tables(shared):
 
 def test_plotly_figures_are_json_and_charts(shared):
     needs(shared, "plotly")
-    for text in ("fig", "fig.show()"):
+    for text in ("fig", "fig.show()", "import plotly.io\nplotly.io.show(fig)"):
         run = shared("import plotly.graph_objects as go\nfig = go.Figure(go.Bar(x=['a', 'b'], y=[1, 2], name='n'))\n"
                      f"fig.update_layout(title='T', xaxis_title='X', yaxis_title='Y')\n{text}")
         (result,) = run.results
@@ -160,6 +162,9 @@ def test_what_ipython_displays(shared):
     run = shared("from IPython.display import HTML, Markdown, display\ndisplay(HTML('<b>'))\nMarkdown('*m*')")
     assert [r.get("text/html", r.get("text/markdown")) for r in run.results] == ["<b>", "*m*"]
     assert run.stdout == ""
+    run = shared("from IPython.display import clear_output, update_display\nclear_output()\n"
+                 "update_display(5, display_id='x')")
+    assert run.kinds == ["init", "result", "execution_complete"]
 
 
 # ---- magics
@@ -201,7 +206,26 @@ def test_cells_of_other_kinds(shared, tmp_path):
     assert shared("value").value == "'from file'"
     assert shared("%%capture out\nprint('hidden')").stdout == ""
     assert shared("out").value == r"'hidden\n'"
+    assert shared("out.stdout, out.stderr").value == r"('hidden\n', '')"
+    assert shared("%%python\nprint('another')").stdout == "another\n"
+    assert "%%bash" in shared("%lsmagic").stdout
     assert shared("%matplotlib inline\n%load_ext autoreload\n1").value == "1"
+
+
+@pytest.mark.parametrize("text, line", [
+    ("%%time\nx = 1\n1/0", 3), ("\n%%capture\nx = 1\n1/0", 4), ("x = 1\n\n%time 1/0", 3),
+])
+def test_errors_in_timed_code_name_its_line(shared, text, line):
+    trace = shared(text).error["traceback"]
+    assert f", line {line}, in <module>\n    {text.splitlines()[line - 1]}" in trace[-2]
+    shared("%%time\ndef fails():\n    x = 1\n    raise KeyError(x)")
+    assert "line 4, in fails\n    raise KeyError(x)" in shared("fails()").error["traceback"][-2]
+
+
+def test_reset(shared):
+    shared("gone = 1")
+    assert shared("%reset -f").error is None
+    assert shared("gone").ename == "NameError"
 
 
 def test_what_only_looks_like_a_magic(shared):
@@ -228,3 +252,4 @@ def test_pip(shared):
 
 def test_help(shared):
     assert "Return the number of items" in shared("len?").stdout
+    assert "Return the number of items" in shared("?len").stdout

@@ -189,6 +189,9 @@ def mend_streams():
             old = new
         fresh.append(old)
     D.streams = tuple(fresh)
+    if getattr(sys.stdin, "closed", False):
+        # exit() does that.
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False))) if is_open(0) else io.StringIO()
 
 
 # ---- errors
@@ -219,11 +222,13 @@ def source_line(name, number):
 
 def frame_texts(tb):
     """One text per frame; ours are left out, and a recursion is told once."""
-    texts, last, times = [], None, 0
+    texts, last, times, ours = [], None, 0, False
     while tb is not None:
         code, number = tb.tb_frame.f_code, tb.tb_lineno
         tb = tb.tb_next
-        if code.co_filename in ("<driver>", "<driver rich>"):
+        # The loop that we run a coroutine in is ours too.
+        ours = code.co_filename in ("<driver>", "<driver rich>") or ours and code.co_name == "run_until_complete"
+        if ours:
             continue
         place = (code.co_filename, number, code.co_name)
         times = times + 1 if place == last else 1
@@ -242,7 +247,7 @@ def frame_texts(tb):
 
 def syntax_texts(e):
     texts = ['  File "%s", line %s' % (e.filename or "<string>", e.lineno)]
-    line = (e.text or "").rstrip()
+    line = (e.text or source_line(e.filename, e.lineno or 0)).rstrip()
     if line:
         indent = len(line) - len(line.lstrip())
         at = max((e.offset or 1) - 1 - indent, 0)
@@ -324,12 +329,13 @@ def data_of(value):
     return rich()["data_of"](value)
 
 
-def display(*values, **options):
+def display(*values, display_id=None, **options):
     """Shows values the way the last expression of a cell is shown."""
     for value in values:
         data = rich()["data_of"](value, **options)
         if data:
             send_from_cell(message_of_data("display", data))
+    return rich()["Handle"](display_id) if display_id else None
 
 
 # ---- cells
@@ -347,22 +353,29 @@ def parse(code, name):
         return compile(changed, name, "exec", AST_ONLY | TOP_LEVEL_AWAIT, True)
 
 
-def execute(node, name, kind):
+def execute(node, name, kind, in_loop):
     compiled = compile(node, name, kind, TOP_LEVEL_AWAIT, True)
     if compiled.co_flags & IS_COROUTINE:
         return rich()["run_coroutine"](eval(compiled, D.namespace))
-    return eval(compiled, D.namespace)
+    return rich()["run_in_loop"](compiled) if in_loop else eval(compiled, D.namespace)
+
+
+def is_quiet(code, last):
+    """A semicolon follows the last expression."""
+    rest = "\n".join(code.split("\n")[last.end_lineno - 1:]).encode("utf-8", "replace")
+    return rest[last.end_col_offset:].lstrip(b" \t\r\n)").startswith(b";")
 
 
 def run_cell(code, name):
     """The value of the last expression, or None."""
     tree = parse(code, name)
     body, last = tree.body, None
-    if body and isinstance(body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
+    in_loop = ("create_task" in code or "get_running_loop" in code) and rich()["wants_loop"](body)
+    if body and isinstance(body[-1], _ast.Expr) and not is_quiet(code, body[-1]):
         last = _ast.Expression(body.pop().value)
     if body:
-        execute(tree, name, "exec")
-    return execute(last, name, "eval") if last is not None else None
+        execute(tree, name, "exec", in_loop)
+    return execute(last, name, "eval", in_loop) if last is not None else None
 
 
 def leave_child():
@@ -378,6 +391,9 @@ def finish(value):
         for data in rich()["open_figures"](value):
             messages.append(message_of_data("display", data))
     if value is not None:
+        for older, newer in (("___", "__"), ("__", "_")):
+            if newer in D.namespace:
+                D.namespace[older] = D.namespace[newer]
         D.namespace["_"] = value
         data = data_of(value)
         if data:
@@ -550,6 +566,7 @@ def prepare():
                        __package__=None)
     D.hooks.update({"linecache": know_cells, "matplotlib": by_rich("use_agg"),
                     "matplotlib.pyplot": by_rich("show_figures"), "plotly.basedatatypes": by_rich("show_plotly"),
+                    "plotly.io._renderers": by_rich("show_renderers"),
                     "IPython.core.display_functions": by_rich("show_ipython")})
     sys.meta_path.insert(0, Finder)
     sys.argv[:] = [""]

@@ -224,6 +224,10 @@ def show_plotly(module):
     module.BaseFigure.show = show
 
 
+def show_renderers(module):
+    module.show = lambda figure, *args, **kwargs: display(figure)
+
+
 def plotly_data(value):
     if not hasattr(value, "to_plotly_json") or not hasattr(value, "to_json"):
         return {}
@@ -269,6 +273,19 @@ def plotly_values(values):
 def show_ipython(module):
     """Without its shell IPython's display() only prints."""
     module.display = display
+    module.update_display = lambda value, **options: display(value)
+    module.clear_output = lambda wait=False: None
+
+
+class Handle:
+    """What display(..., display_id=...) gives; what has been shown stays, so an update is shown beside it."""
+    def __init__(self, display_id):
+        self.display_id = str(id(self)) if display_id is True else display_id
+
+    def display(self, value, **options):
+        display(value, **options)
+
+    update = display
 
 
 # ---- coroutines
@@ -290,6 +307,32 @@ def run_coroutine(coroutine):
             except BaseException:
                 pass
         raise
+
+
+def wants_loop(nodes):
+    """Does a cell's own code, not that of its functions, ask for a loop that runs?"""
+    import ast
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+                "create_task", "get_running_loop"):
+            return True
+        todo.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def run_in_loop(compiled):
+    import asyncio
+
+    async def inside():
+        value = eval(compiled, D.namespace)
+        # Tasks that were made may begin.
+        await asyncio.sleep(0)
+        return value
+    return run_coroutine(inside())
 
 
 # ---- magics: lines that begin with % or !
@@ -363,8 +406,8 @@ def line_magic(line):
         return "%s%s = %s" % (indent, target.strip(), call_text(value.strip(), True))
     if text[:1] in ("!", "%"):
         return indent + call_text(text, False)
-    if text.endswith("?") and text.rstrip("?").replace(".", "").isidentifier():
-        return "%s__magic__('pinfo', %r)" % (indent, text.rstrip("?"))
+    if "?" in (text[:1], text[-1:]) and text.strip("?").replace(".", "").isidentifier():
+        return "%s__magic__('pinfo', %r)" % (indent, text.strip("?"))
     return None
 
 
@@ -379,9 +422,12 @@ def magic(name, rest="", body=None):
     known = MAGICS.get(name)
     if known is None:
         kind = "Cell magic `%s`" % name if name.startswith("%%") else "Line magic `%%%s`" % name
-        raise UsageError("%s is not known; there are: %s" % (kind, ", ".join(sorted(
-            ("" if n[0] in "%!" else "%") + n for n in MAGICS))))
+        raise UsageError("%s is not known; there are: %s" % (kind, magic_names()))
     return known(rest) if body is None else known(rest, body)
+
+
+def magic_names():
+    return ", ".join(sorted(("" if n[0] in "%!" else "%") + n for n in MAGICS))
 
 
 def expanded(text):
@@ -453,10 +499,13 @@ def env(rest):
     return None
 
 
-def run_text(code):
-    """Code of a magic, as a part of the cell."""
-    name = "<cell %d>" % D.count
-    return run_cell(code, name)
+def run_text(code, body=None):
+    """Code of a magic, as the part of the cell that it is: in the line of the magic, or from the next one on."""
+    frame = sys._getframe()
+    while frame.f_code.co_filename not in D.cells and frame.f_back is not None:
+        frame = frame.f_back
+    before = frame.f_lineno - (1 if body is None else 0)
+    return run_cell("\n" * before + (code if body is None else body), frame.f_code.co_filename)
 
 
 def seconds(value):
@@ -470,7 +519,7 @@ def time_(rest, body=None):
     import time
     cpu, wall = time.process_time(), time.perf_counter()
     try:
-        return run_text(rest if body is None else body)
+        return run_text(rest, body)
     finally:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         print("CPU times: %s\nWall time: %s" % (seconds(cpu), seconds(wall)))
@@ -501,6 +550,11 @@ def who(rest):
     names = sorted(n for n, v in D.namespace.items()
                    if not n.startswith("_") and type(v).__name__ not in ("module", "function", "type"))
     print("\n".join("%s\t%s" % (n, type(D.namespace[n]).__name__) for n in names))
+
+
+def reset(rest):
+    for name in [n for n in D.namespace if not n.startswith("__")]:
+        del D.namespace[name]
 
 
 def run_file(rest):
@@ -539,14 +593,25 @@ def by_program(*names):
     return run_program
 
 
+class Captured(str):
+    """What was printed, which others ask for as members."""
+    stderr = ""
+    stdout = property(str)
+
+    def show(self):
+        sys.stdout.write(self)
+        sys.stderr.write(self.stderr)
+
+
 def capture(rest, body):
     """Nothing is shown; a name gets what was printed."""
     import contextlib
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        run_text(body)
+        run_text(rest, body)
     if rest.isidentifier():
-        D.namespace[rest] = out.getvalue()
+        D.namespace[rest] = Captured(out.getvalue())
+        D.namespace[rest].stderr = err.getvalue()
 
 
 def info(rest):
@@ -564,5 +629,7 @@ MAGICS = {
     "pwd": lambda rest: os.getcwd(), "ls": lambda rest: shell("ls " + rest), "matplotlib": nothing,
     "load_ext": nothing, "autoreload": nothing, "config": nothing, "%%time": time_, "%%timeit": timeit_,
     "%%writefile": write_file, "%%bash": by_program("bash"), "%%sh": by_program("sh"), "%%capture": capture,
+    "%%python": by_program(sys.executable), "%%python3": by_program(sys.executable), "reset": reset,
+    "lsmagic": lambda rest: print(magic_names()),
     "%%html": lambda rest, body: send_from_cell(message_of_data("display", {"text/plain": body, "text/html": body})),
 }
