@@ -42,7 +42,7 @@ osb_must_check int netslot_make(struct netslots *n, bool nat, uint32_t *ret_slot
 void netslot_release(struct netslots *n, uint32_t slot);
 
 /* The same, but its namespace (taken) may serve another sandbox: if no packet ever passed through
- * it, it is as new. */
+ * it, it is as new.  Nobody may have a socket in it any more. */
 void netslot_return(struct netslots *n, uint32_t slot, int netns);
 
 /* So many namespaces that were returned are kept; none unless this was called. */

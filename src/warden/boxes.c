@@ -200,12 +200,14 @@ void box_unwatch(struct box *b)
 	loop_timer_free(take_ptr(b->oom_timer));
 }
 
-/* While its first process is still there: nobody else can have that number. */
+/* While its first process is still there: nobody else can have that number.  Through a volume that
+ * sandboxes share one may have given away a socket, or an open file of /proc/net: these reach
+ * whoever is in that network next. */
 static void keep_network(struct box *b)
 {
 	char path[32];
 
-	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX)
+	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX || b->kind->volumes_n > 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", b->pid);
 	b->netns_fd = clone_hide_fd(open(path, O_RDONLY | O_CLOEXEC));

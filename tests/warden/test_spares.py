@@ -1,10 +1,12 @@
 """What an ended sandbox leaves serves another one only if nothing of the first is in it."""
 import os
 import pathlib
+import socket
 
 import pytest
 
-from warden_process import CAN_FREEZE, CAN_NAT, FREEZE, LIMITS, SET_LIMITS, THAW, eventually
+from warden_process import (CAN_FREEZE, CAN_NAT, FREEZE, LIMITS, SET_LIMITS, THAW, WAIT_S, eventually, mounts_file,
+                            volume)
 
 TRIES = 8
 V1 = not pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
@@ -113,3 +115,30 @@ def test_a_network_that_was_used_does_not(make_warden, use):
     first.run(f'python3 -c "{use}"')
     end(first)
     assert create_until(w, lambda box: box.address() == address) is None
+
+
+@pytest.mark.parametrize("make", [
+    "import socket; s = socket.socket(); s.bind(('0.0.0.0', 8080)); s.listen()",
+    "import socket; s = socket.socket(2, 2)"])
+def test_a_network_in_which_somebody_has_a_socket_does_not(make_warden, make):
+    """A sandbox may give one away, through a volume that it shares with another."""
+    w = make_warden(seeds=1)
+    if not w.can & CAN_NAT:
+        pytest.skip(w.missing)
+    data = w.state / "volumes" / "1" / "data"
+    data.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as taker:
+        taker.settimeout(WAIT_S)
+        taker.bind(str(data / "s"))
+        taker.listen()
+        first = w.create(mounts=mounts_file(volumes=[volume("/v", number=1)], host=True))
+        address = first.address()
+        said = first.run(f'python3 -c "{make}; u = socket.socket(1, 1); u.connect(\'/v/s\'); '
+                         'socket.send_fds(u, [b\'x\'], [s.fileno()])"')
+        assert said == ""
+        giver, _ = taker.accept()
+    with giver:
+        fds = socket.recv_fds(giver, 1, 1)[1]
+    with socket.socket(fileno=fds[0]):
+        end(first)
+        assert create_until(w, lambda box: box.address() == address) is None
