@@ -89,8 +89,8 @@ const struct config_key config_keys[] = {
 	 "Seconds that a create waits for its image. Then it is answered with a sandbox that is "
 	 "Pending; the official SDKs wait 30 seconds for an answer."},
 	{"images", "max_size", CONFIG_SIZE, AT(images_max_bytes), 0, 0, NULL, "\"0\"",
-	 "Size of all images on disk, as `\"50Gi\"`: above it, images that nobody uses go, the "
-	 "longest unused first. `\"0\"`: no limit."},
+	 "Size of all images on disk, without snapshots, as `\"50Gi\"`: above it, images that "
+	 "nobody uses go, the longest unused first. `\"0\"`: no limit."},
 	{"images", "max_age_seconds", NUMBER, AT(images_max_age_seconds), 0, LARGE, NULL, "0",
 	 "Seconds after its last use that an image is kept. 0: for ever."},
 	{"images", "max_image_size", CONFIG_SIZE, AT(images_max_image_bytes), 0, 0, NULL,
@@ -111,7 +111,8 @@ const struct config_key config_keys[] = {
 
 	{"storage", "allowed_host_paths", CONFIG_STRINGS, AT(allowed_host_paths), 0, 0, NULL, "[]",
 	 "Directories of the host that sandboxes may mount as volumes, with all that is in them. "
-	 "None by default."},
+	 "None by default. Of directories that lie in each other the outer one counts: links below "
+	 "it must stay in it."},
 	{"storage", "ossfs_program", CONFIG_STRING, AT(ossfs_program), 0, 0, NULL, NULL,
 	 "Program that mounts the buckets of `ossfs` volumes, spoken to as its name says: "
 	 "`ossfs2`, `s3fs`, or anything else as `ossfs`. By default whichever of them is "
