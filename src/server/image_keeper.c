@@ -61,7 +61,7 @@ static void look(void *arg)
 	struct app *app = k->app;
 	int64_t now = (int64_t)(clock_wall_ns() / 1000);
 	int64_t age_us = app->config->images_max_age_seconds * 1000000;
-	uint64_t bytes = layers_bytes(app->layers), max = app->config->images_max_bytes;
+	uint64_t bytes = layers_image_bytes(app->layers), max = app->config->images_max_bytes;
 	struct err e = ERR_NONE;
 	struct image *m;
 

@@ -28,7 +28,7 @@ struct layers {
 	struct map *by_number, *by_diff;
 	struct loop_timer *sweep;
 	unsigned holders;
-	uint64_t bytes;
+	uint64_t image_bytes;
 };
 
 static struct view key_of(const uint64_t *number)
@@ -59,9 +59,9 @@ const struct layer *layers_next(const struct layers *l, size_t *pos)
 	return map_next(l->by_number, pos, &key, &value) ? value : NULL;
 }
 
-uint64_t layers_bytes(const struct layers *l)
+uint64_t layers_image_bytes(const struct layers *l)
 {
-	return l->bytes;
+	return l->image_bytes;
 }
 
 /* ---- removal ---- */
@@ -69,9 +69,10 @@ uint64_t layers_bytes(const struct layers *l)
 static void forget(struct layers *l, struct layer *x)
 {
 	map_remove(l->by_number, key_of(&x->number));
-	if (x->diff_id)
+	if (x->diff_id) {
 		map_remove(l->by_diff, view_of(x->diff_id));
-	l->bytes -= x->bytes;
+		l->image_bytes -= x->bytes;
+	}
 	free(x->diff_id);
 	free(x);
 }
@@ -229,10 +230,11 @@ static void remember(struct layers *l, const struct store_layer *record)
 	x->files = record->files;
 	x->created_us = record->created_us;
 	x->host_usr = record->host_usr;
-	l->bytes += x->bytes;
 	map_put(l->by_number, key_of(&x->number), x);
-	if (x->diff_id)
+	if (x->diff_id) {
 		map_put(l->by_diff, view_of(x->diff_id), x);
+		l->image_bytes += x->bytes;
+	}
 }
 
 int layers_take_number(struct layers *l, uint64_t *ret, struct err *e)
@@ -244,9 +246,12 @@ int layers_add(struct layers *l, const struct store_layer *made, struct err *e)
 {
 	int r = store_put_layer(l->store, made, e);
 
-	if (r == 0)
-		remember(l, made);
-	return r;
+	if (r < 0)
+		return r;
+	remember(l, made);
+	/* Whoever wanted it may have gone meanwhile. */
+	sweep_later(l);
+	return 0;
 }
 
 static int load_one(void *arg, const struct store_layer *record)

@@ -43,7 +43,8 @@ const struct layer *layers_find(const struct layers *l, struct view diff_id);
 /* A number for a layer that is going to be made. */
 osb_must_check int layers_take_number(struct layers *l, uint64_t *ret, struct err *e);
 
-/* It is on disk now: records it.  It has no users yet; whoever adds it counts itself at once. */
+/* It is on disk now: records it.  It has no users yet; whoever adds it counts itself at once,
+ * or holds all. */
 osb_must_check int layers_add(struct layers *l, const struct store_layer *made, struct err *e);
 
 /* Files of layers that never got a record. */
@@ -56,7 +57,7 @@ void layers_leave(struct layers *l, const uint64_t *numbers, size_t n);
 void layers_hold(struct layers *l);
 void layers_release(struct layers *l);
 
-uint64_t layers_bytes(const struct layers *l); /* of all */
+uint64_t layers_image_bytes(const struct layers *l); /* of all but captures of sandboxes */
 
 /* Walks all: `size_t pos = 0; while ((x = layers_next(l, &pos)))`.  No changes meanwhile. */
 const struct layer *layers_next(const struct layers *l, size_t *pos);

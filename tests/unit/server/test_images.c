@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/loop.h"
+#include "runtime/runtime.h"
 #include "server/failure.h"
 #include "server/image_config.h"
 #include "server/images.h"
@@ -209,7 +211,7 @@ static void everything_is_there_after_a_restart(void **state)
 	assert_int_equal(image->root.layers[2], layers[1]);
 	assert_string_equal(pairs_get(&image->root.env, "A"), "b");
 	assert_int_equal(images_bytes(t->images, image), 60);
-	assert_int_equal(layers_bytes(t->layers), 60);
+	assert_int_equal(layers_image_bytes(t->layers), 30); /* a capture is none of an image */
 	assert_int_equal(layers_get(t->layers, layers[0])->users, 1);
 	assert_ptr_equal(layers_find(t->layers, VIEW(ID(2))), layers_get(t->layers, layers[1]));
 	assert_int_equal(images_remove(t->images, image, &e), 0);
@@ -217,6 +219,48 @@ static void everything_is_there_after_a_restart(void **state)
 	close_all(t);
 	open_all(t);
 	assert_null(images_next(t->images, NULL));
+}
+
+/* A runtime that is asked to forget layers, and says no more. */
+struct forgetful {
+	struct runtime base;
+	struct loop *loop;
+	size_t times;
+	uint64_t last;
+};
+
+static void forget_layers(struct runtime *r, const uint64_t *layers, size_t n, runtime_done_fn *fn,
+			  void *arg)
+{
+	struct forgetful *f = container_of(r, struct forgetful, base);
+	struct err e = ERR_NONE;
+
+	assert_int_equal(n, 1);
+	f->last = layers[0];
+	f->times++;
+	(void)err_set(&e, -EIO, "no");
+	fn(arg, &e);
+	loop_stop(f->loop);
+}
+
+/* The pull that wanted it may be cancelled while a layer is made. */
+static void a_layer_that_nobody_uses_goes(void **state)
+{
+	static const struct runtime_ops ops = {.forget_layers = forget_layers};
+	struct test *t = *state;
+	struct forgetful runtime = {.base = {.ops = &ops}, .loop = t->loop};
+	uint64_t early = add_layer(t, ID(1), 10), late;
+
+	layers_set_runtime(t->layers, &runtime.base);
+	layers_release(t->layers); /* the start is over */
+	loop_run(t->loop);
+	assert_int_equal(runtime.times, 1);
+	assert_int_equal(runtime.last, early);
+	late = add_layer(t, ID(2), 10);
+	loop_run(t->loop); /* ends by itself if there is nothing to wait for */
+	assert_int_equal(runtime.times, 2);
+	assert_int_equal(runtime.last, late);
+	assert_null(layers_get(t->layers, late));
 }
 
 static void sandboxes_are_users(void **state)
@@ -320,6 +364,7 @@ int main(void)
 		TEST(images_are_found_by_names_ids_and_beginnings),
 		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
+		TEST(a_layer_that_nobody_uses_goes),
 		TEST(sandboxes_are_users),
 		TEST(credentials_leave_the_disk_with_their_pull),
 		cmocka_unit_test(configurations_say_what_runs),
