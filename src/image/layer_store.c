@@ -133,9 +133,11 @@ static int remove_named(const struct layer_store *s, const char *name, struct er
 int layer_store_remove(const struct layer_store *s, uint64_t number, struct err *e)
 {
 	char name[NAME_BYTES];
+	int r;
 
 	name_of(number, name);
-	return remove_named(s, name, e);
+	r = tree_delete(s->tmp_fd, name, e);
+	return r == 0 ? remove_named(s, name, e) : r;
 }
 
 static int by_value(const void *a, const void *b)

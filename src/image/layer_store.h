@@ -40,7 +40,7 @@ osb_must_check int layer_store_publish(const struct layer_store *s, uint64_t num
 /* Throws tmp/N away. */
 void layer_store_abandon(const struct layer_store *s, uint64_t number);
 
-/* Out of its place at once, then away. */
+/* Out of its place at once, then away; and what is left of one whose making was killed. */
 osb_must_check int layer_store_remove(const struct layer_store *s, uint64_t number, struct err *e);
 
 /*

@@ -185,12 +185,25 @@ static void imported(void *arg, const struct json *result)
 	end(i, r < 0 ? &f : NULL);
 }
 
+/* A job that fails takes what it made with it, one that is killed does not: how far it got is not
+ * known. */
+static void discard_all(struct import *i)
+{
+	osb_cleanup(mem_freep) uint64_t *numbers = mem_new_array(uint64_t, NUMBERS);
+
+	for (size_t n = 0; n < NUMBERS; n++)
+		numbers[n] = i->first + n;
+	layers_discard(i->app->layers, numbers, NUMBERS);
+}
+
 static void not_imported(void *arg, const char *code, const char *message)
 {
 	struct import *i = arg;
 	struct failure f = FAILURE_NONE;
 	int status = 500;
 
+	if (strcmp(code, JOB_CODE_LOST) == 0)
+		discard_all(i);
 	if (strcmp(code, "BAD_IMAGE") == 0 || strcmp(code, "UNSUPPORTED") == 0)
 		status = 400;
 	else if (strcmp(code, "TOO_LARGE") == 0)

@@ -200,7 +200,7 @@ static void on_readable(struct job *job)
 		return;
 	}
 	if (n <= 0) {
-		fail(job, JOB_CODE_LOST, "the program that did it has ended early");
+		fail(job, JOB_CODE_LOST, "the program that did it has died; try again");
 		return;
 	}
 	buf_commit(&job->in, (size_t)n);

@@ -119,6 +119,9 @@ static void not_unpacked(void *arg, const char *code, const char *message)
 	}
 	if (strcmp(code, "BAD_IMAGE") == 0)
 		remove_blob(p);
+	/* A job that fails takes what it made with it, one that is killed does not. */
+	if (strcmp(code, JOB_CODE_LOST) == 0)
+		layers_discard(p->all->layers, &p->number, 1);
 	tell(p, code, message);
 }
 

@@ -217,3 +217,12 @@ def test_remove_is_about_those_that_are_named(state):
         state.unpack(archive(member("f")), number=number)
     assert state.run(op="remove", layers=[1, 99]) == {}
     assert os.listdir(state.path / "images/layers") == ["2"]
+
+
+def test_remove_takes_what_a_killed_job_has_left(state):
+    state.unpack(archive(member("f")))
+    for name in ("3", "-3", "4"):
+        (state.path / "images/tmp" / name / "root").mkdir(parents=True)
+    assert state.run(op="remove", layers=[3]) == {}
+    assert os.listdir(state.path / "images/tmp") == ["4"]
+    assert os.listdir(state.path / "images/layers") == ["1"]
