@@ -138,7 +138,32 @@ static void bind_parent(const char *path, size_t i)
 	name = NULL;
 }
 
-/* One that cannot be had is missing, and volumes in it fail; the rest works. */
+static size_t length_of(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
+/* Sandboxes that have the outer one may have put a link to anywhere in its place. */
+static bool lies_in_another(const struct options *o, size_t i)
+{
+	size_t own = length_of(o->host_paths[i]);
+
+	for (size_t k = 0; k < o->host_paths_n; k++) {
+		size_t n = length_of(o->host_paths[k]);
+
+		if (n < own && strncmp(o->host_paths[i], o->host_paths[k], n) == 0 &&
+		    o->host_paths[i][n] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* One that cannot be had is missing, and volumes in it fail; the rest works.  What lies in another
+ * is reached through that one. */
 static int bind_host_paths(const struct options *o, struct err *e)
 {
 	char to[32];
@@ -148,6 +173,8 @@ static int bind_host_paths(const struct options *o, struct err *e)
 	for (size_t i = 0; i < o->host_paths_n; i++) {
 		struct err why = ERR_NONE;
 
+		if (lies_in_another(o, i))
+			continue;
 		make_missing(o->host_paths[i]);
 		snprintf(to, sizeof(to), "hosts/%zu", i);
 		if (bind_tree(o->host_paths[i], to, &why) < 0)

@@ -170,6 +170,23 @@ def test_a_link_that_leads_out_of_a_host_path_is_refused(run, host, target):
     link.unlink()
 
 
+def test_a_host_path_in_another_is_none_of_its_own(make_warden, tmp_path):
+    """Whoever has the outer one can replace the inner one, and wait for the next start."""
+    (tmp_path / "secret").mkdir()
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    (outer / "inner").symlink_to("../secret")
+    (outer / "missing").symlink_to("../secret/made")
+    w = make_warden(seeds=0, host_paths=[outer / "inner", f"{outer}/", outer / "missing" / "x"])
+    for number, sub_path in ((0, ""), (2, ""), (1, "inner"), (1, "missing/x")):
+        with pytest.raises(Failed):
+            w.create(mounts=mounts_file(volumes=[volume("/v", number=number, kind=HOST, sub_path=sub_path)],
+                                        host=True))
+    assert not list((tmp_path / "secret").iterdir())
+    w.create(mounts=mounts_file(volumes=[volume("/v", number=1, kind=HOST)], host=True)).run("touch /v/seen")
+    assert (outer / "seen").exists()
+
+
 def test_a_link_that_stays_inside_a_host_path_is_followed(run, host):
     (host / "allowed" / "real" / "in").mkdir(parents=True)
     (host / "allowed" / "real" / "way").symlink_to("../real/in")
