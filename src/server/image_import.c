@@ -19,6 +19,7 @@
 #include "server/config.h"
 #include "server/failure.h"
 #include "server/images.h"
+#include "server/job_failure.h"
 #include "server/jobs.h"
 #include "server/layers.h"
 #include "store/store.h"
@@ -200,17 +201,10 @@ static void not_imported(void *arg, const char *code, const char *message)
 {
 	struct import *i = arg;
 	struct failure f = FAILURE_NONE;
-	int status = 500;
 
 	if (strcmp(code, JOB_CODE_LOST) == 0)
 		discard_all(i);
-	if (strcmp(code, "BAD_IMAGE") == 0 || strcmp(code, "UNSUPPORTED") == 0)
-		status = 400;
-	else if (strcmp(code, "TOO_LARGE") == 0)
-		status = 413;
-	else if (strcmp(code, "NO_SPACE") == 0)
-		status = 507;
-	failure_set(&f, status, "IMAGE::IMPORT_FAILED", "%s", message);
+	job_failure(&f, code, "IMAGE::IMPORT_FAILED", "%s", message);
 	end(i, &f);
 }
 

@@ -17,6 +17,7 @@
 #include "server/blobs.h"
 #include "server/config.h"
 #include "server/failure.h"
+#include "server/job_failure.h"
 #include "server/jobs.h"
 #include "server/layers.h"
 #include "server/platform.h"
@@ -26,6 +27,7 @@
 
 #define CONFIG_MAX ((size_t)9 << 20)
 #define MEDIA_MAX  128
+#define OUTS_MAX   16 /* each is a job that pulls may have to wait for */
 
 struct packed {
 	char digest[IMAGE_REF_DIGEST_LEN + 1], diff_id[IMAGE_REF_DIGEST_LEN + 1];
@@ -56,6 +58,7 @@ struct image_outs {
 	struct jobs *jobs;
 	struct layers *layers;
 	struct list all;
+	unsigned n;
 };
 
 /* ---- the end ---- */
@@ -63,6 +66,7 @@ struct image_outs {
 static void out_free(struct out *o)
 {
 	list_remove(&o->link);
+	o->all->n--;
 	job_cancel(o->job);
 	layers_leave(o->all->layers, o->root.layers, o->root.layers_n);
 	/* Another that is under way may use the same blobs; then they are swept one day. */
@@ -96,11 +100,14 @@ static void end(struct out *o, const char *digest, uint64_t bytes, const struct 
 
 static void fail(struct out *o, const char *code, const char *message)
 {
-	bool space = strcmp(code, "NO_SPACE") == 0;
+	const char *ours = o->pushed ? "IMAGE::PUSH_FAILED" : "IMAGE::EXPORT_FAILED";
 	struct failure f = FAILURE_NONE;
 
-	failure_set(&f, space ? 507 : 500,
-		    o->pushed ? "IMAGE::PUSH_FAILED" : "IMAGE::EXPORT_FAILED", "%s", message);
+	/* What a registry does not find or like is nothing that is missing here. */
+	if (strcmp(code, "NO_SPACE") == 0 || strcmp(code, JOB_CODE_BUSY) == 0)
+		job_failure(&f, code, ours, "%s", message);
+	else
+		failure_set(&f, 500, ours, "%s", message);
 	if (!o->pushed)
 		upload_remove(o->upload);
 	end(o, NULL, 0, &f);
@@ -388,14 +395,31 @@ static struct out *out_new(struct image_outs *all, const struct image_out_conten
 	if (c->names)
 		strv_copy(&o->names, strv_args(c->names));
 	list_push_back(&all->all, &o->link);
+	all->n++;
 	return o;
+}
+
+static bool has_room(const struct image_outs *all, struct failure *f)
+{
+	if (all->n < OUTS_MAX)
+		return true;
+	failure_set(f, 503, "IMAGE::TOO_MANY_EXPORTS",
+		    "%u images are being exported or pushed, more must wait", all->n);
+	f->retry_after_s = 5;
+	return false;
 }
 
 void image_export(struct image_outs *all, const struct image_out_content *c, image_export_fn *fn,
 		  void *arg)
 {
-	struct out *o = out_new(all, c, arg);
+	struct failure f = FAILURE_NONE;
+	struct out *o;
 
+	if (!has_room(all, &f)) {
+		fn(arg, NULL, 0, &f);
+		return;
+	}
+	o = out_new(all, c, arg);
 	o->exported = fn;
 	upload_name(o->upload);
 	begin_pack(o);
@@ -404,8 +428,14 @@ void image_export(struct image_outs *all, const struct image_out_content *c, ima
 void image_push(struct image_outs *all, const struct image_out_content *c, const char *key,
 		const char *auth, image_push_fn *fn, void *arg)
 {
-	struct out *o = out_new(all, c, arg);
+	struct failure f = FAILURE_NONE;
+	struct out *o;
 
+	if (!has_room(all, &f)) {
+		fn(arg, NULL, &f);
+		return;
+	}
+	o = out_new(all, c, arg);
 	o->pushed = fn;
 	o->key = mem_strdup(key);
 	o->auth = auth ? mem_strdup(auth) : NULL;

@@ -21,6 +21,7 @@
 #include "runtime/runtime.h"
 #include "server/failure.h"
 #include "server/image_config.h"
+#include "server/image_out.h"
 #include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
@@ -263,6 +264,41 @@ static void a_layer_that_nobody_uses_goes(void **state)
 	assert_null(layers_get(t->layers, late));
 }
 
+struct exports {
+	int last_status, refused, retry_after_s;
+};
+
+static void exported(void *arg, const char *upload, uint64_t bytes, const struct failure *f)
+{
+	struct exports *x = arg;
+
+	assert_null(upload);
+	assert_int_equal(bytes, 0);
+	x->last_status = f->status;
+	x->retry_after_s = f->retry_after_s;
+	x->refused++;
+}
+
+/* Every one of them is work that pulls wait for. */
+static void so_many_exports_at_once(void **state)
+{
+	static const struct sandbox_root root = {.host_base = true};
+	struct image_out_content content = {.root = &root};
+	struct test *t = *state;
+	struct image_outs *outs = image_outs_new(NULL, t->jobs, t->layers);
+	struct exports x = {0};
+
+	for (int i = 0; i < 16; i++)
+		image_export(outs, &content, exported, &x);
+	assert_int_equal(x.refused, 0);
+	image_export(outs, &content, exported, &x);
+	assert_int_equal(x.refused, 1);
+	assert_int_equal(x.last_status, 503);
+	assert_true(x.retry_after_s > 0);
+	image_outs_free(outs); /* tells the others, too */
+	assert_int_equal(x.refused, 17);
+}
+
 static void sandboxes_are_users(void **state)
 {
 	struct test *t = *state;
@@ -365,6 +401,7 @@ int main(void)
 		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
 		TEST(a_layer_that_nobody_uses_goes),
+		TEST(so_many_exports_at_once),
 		TEST(sandboxes_are_users),
 		TEST(credentials_leave_the_disk_with_their_pull),
 		cmocka_unit_test(configurations_say_what_runs),
