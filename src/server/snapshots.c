@@ -88,8 +88,10 @@ static int check_source(struct snapshots *s, const struct sandbox *b, struct fai
 			"export a snapshot and import it again to make one layer of them",
 			b->id, b->spec.root.layers_n);
 	if (map_len(s->by_id) >= SNAPSHOTS_MAX)
-		return failure_set(f, 429, "SNAPSHOT::LIMIT_REACHED",
-				   "there are %d snapshots, more are not allowed", SNAPSHOTS_MAX);
+		return failure_set(
+			f, 429, "SNAPSHOT::LIMIT_REACHED",
+			"there are %d snapshots, more are not allowed: delete some first",
+			SNAPSHOTS_MAX);
 	return 0;
 }
 

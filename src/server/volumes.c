@@ -104,8 +104,8 @@ struct named_volume *volumes_next(struct volumes *v, struct named_volume *after)
 /* ---- jobs ---- */
 
 /* {"op":OP,"number":N} and what else there is. */
-static void start(struct operation *op, const char *name, uint64_t number, const char *upload,
-		  const struct job_events *events)
+static void start(struct operation *op, enum job_kind kind, const char *name, uint64_t number,
+		  const char *upload, const struct job_events *events)
 {
 	osb_cleanup(buf_done) struct buf text = BUF_INIT(REQUEST_MAX);
 	struct json_writer w;
@@ -122,7 +122,7 @@ static void start(struct operation *op, const char *name, uint64_t number, const
 	r = json_writer_end(&w);
 	assert(r == 0); /* everything in it is bounded far below */
 	(void)r;
-	op->job = job_start(op->service->jobs, JOB_QUICK, buf_view(&text), events, op);
+	op->job = job_start(op->service->jobs, kind, buf_view(&text), events, op);
 }
 
 static struct operation *begin(struct volumes *v, struct named_volume *n, volumes_fn *fn, void *arg)
@@ -204,7 +204,8 @@ struct named_volume *volumes_begin(struct volumes *v, struct view name, const ch
 
 	if (map_len(v->by_name) >= VOLUMES_MAX) {
 		failure_set(f, 429, "VOLUME::LIMIT_REACHED",
-			    "there are %d volumes, more are not allowed", VOLUMES_MAX);
+			    "there are %d volumes, more are not allowed: remove some first",
+			    VOLUMES_MAX);
 		return NULL;
 	}
 	if (store_take_numbers(v->store, "volume", 1, &number, &e) < 0) {
@@ -215,7 +216,7 @@ struct named_volume *volumes_begin(struct volumes *v, struct view name, const ch
 	n->created_us = (int64_t)(clock_wall_ns() / 1000);
 	n->busy = true;
 	snprintf(n->made_by, sizeof(n->made_by), "%s", made_by);
-	start(begin(v, n, fn, arg), "make_volume", number, NULL, &making);
+	start(begin(v, n, fn, arg), JOB_QUICK, "make_volume", number, NULL, &making);
 	return n;
 }
 
@@ -267,7 +268,7 @@ int volumes_remove(struct volumes *v, struct named_volume *n, struct failure *f)
 		return failure_set(f, 500, "VOLUME::REMOVE_FAILED", "%s", e.msg);
 	log_line(LOG_INFO, "a volume was removed", LOG_S("volume", n->name),
 		 LOG_I("number", (int64_t)n->number));
-	start(begin(v, NULL, NULL, NULL), "remove_volume", n->number, NULL, &removing);
+	start(begin(v, NULL, NULL, NULL), JOB_HEAVY, "remove_volume", n->number, NULL, &removing);
 	volume_free(v, n);
 	return 0;
 }
@@ -306,7 +307,7 @@ void volumes_seed(struct volumes *v, struct named_volume *n, const char *upload,
 		return;
 	}
 	n->busy = true;
-	start(begin(v, n, fn, arg), "seed_volume", n->number, upload, &seeding);
+	start(begin(v, n, fn, arg), JOB_HEAVY, "seed_volume", n->number, upload, &seeding);
 }
 
 static void measured(void *arg, const struct json *result)
@@ -338,7 +339,7 @@ void volumes_measure(struct volumes *v, struct named_volume *n, volumes_size_fn 
 	struct operation *op = begin(v, NULL, NULL, arg);
 
 	op->size_fn = fn;
-	start(op, "volume_size", n->number, NULL, &measuring);
+	start(op, JOB_QUICK, "volume_size", n->number, NULL, &measuring);
 }
 
 void volumes_write_numbers(const struct volumes *v, struct json_writer *w)
