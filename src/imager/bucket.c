@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "codec/bucket_words.h"
 #include "codec/json.h"
 #include "imager/files.h"
 #include "imager/job.h"
@@ -167,6 +168,23 @@ static int read_bucket(const struct json *v, struct bucket *ret, struct err *e)
 	return r < 0 ? r : 0;
 }
 
+/* Whoever asks may have been taken over by somebody: the program has rights that it has not. */
+static int check_bucket(const struct bucket *b, struct err *e)
+{
+	struct view option;
+
+	if (!bucket_name_ok(b->bucket) || !bucket_endpoint_ok(b->endpoint) ||
+	    !bucket_key_ok(b->key_id) || !bucket_key_ok(b->key_secret))
+		return err_set(e, -EINVAL,
+			       "the bucket, its endpoint or its keys are no such thing");
+	for (size_t i = 0; i < json_len(b->options); i++)
+		if (!json_str(json_at(b->options, i), &option) ||
+		    !bucket_option_ok(view_trim(option)))
+			return err_set(e, -EINVAL,
+				       "an option is not one that a request may choose");
+	return 0;
+}
+
 static int unmount(const char *path, struct err *e)
 {
 	if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
@@ -182,6 +200,8 @@ static int mount_bucket(const struct json *request, const char *path, struct err
 	struct bucket b = {0};
 	int r = read_bucket(request, &b, e);
 
+	if (r == 0)
+		r = check_bucket(&b, e);
 	if (r < 0)
 		return r;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)

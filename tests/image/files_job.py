@@ -64,14 +64,14 @@ class Process:
 class Job:
     """One started program; its answers are read line by line."""
 
-    def __init__(self, program, state, request, mode="files"):
+    def __init__(self, program, state, request, mode="files", more_env=None):
         ours, theirs = socket.socketpair()
         ours.settimeout(DEADLINE)
         # Before it is started: a job that cannot even begin answers without having read.
         if request is not None:
             ours.sendall(json.dumps(request).encode() + b"\n")
         # A leak check at the end would need calls that the filter refuses.
-        env = {"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0"}
+        env = {"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0", **(more_env or {})}
         state_fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
         self.errors = tempfile.TemporaryFile()
         try:
