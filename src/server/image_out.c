@@ -27,7 +27,7 @@
 
 #define CONFIG_MAX ((size_t)9 << 20)
 #define MEDIA_MAX  128
-#define OUTS_MAX   16 /* each is a job that pulls may have to wait for */
+#define OUTS_MAX   16 /* each takes minutes, whether its client waits or not */
 
 struct packed {
 	char digest[IMAGE_REF_DIGEST_LEN + 1], diff_id[IMAGE_REF_DIGEST_LEN + 1];
@@ -246,7 +246,7 @@ static void begin_export(struct out *o)
 	if (json_writer_end(&w) < 0)
 		fail(o, "TOO_LARGE", "the image's configuration is too large");
 	else
-		o->job = job_start(o->all->jobs, JOB_HEAVY, buf_view(&request), &export_events, o);
+		o->job = job_start(o->all->jobs, JOB_OUT, buf_view(&request), &export_events, o);
 }
 
 /* ---- push ---- */
@@ -380,7 +380,7 @@ static void begin_pack(struct out *o)
 	json_write_object_end(&w);
 	/* At most some hundred numbers: they fit. */
 	if (json_writer_end(&w) == 0)
-		o->job = job_start(o->all->jobs, JOB_HEAVY, buf_view(&request), &pack_events, o);
+		o->job = job_start(o->all->jobs, JOB_OUT, buf_view(&request), &pack_events, o);
 }
 
 static struct out *out_new(struct image_outs *all, const struct image_out_content *c, void *arg)

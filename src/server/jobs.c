@@ -33,9 +33,9 @@ struct kind {
 };
 
 static const struct kind kinds[JOB_KINDS_] = {
-	[JOB_FETCH] = {"job fetch", 4},	  [JOB_PUSH] = {"job push", 2},
-	[JOB_HEAVY] = {"job files", 3},	  [JOB_QUICK] = {"job files", 12},
-	[JOB_BUCKET] = {"job bucket", 4},
+	[JOB_FETCH] = {"job fetch", 4}, [JOB_PUSH] = {"job push", 2},
+	[JOB_HEAVY] = {"job files", 3}, [JOB_QUICK] = {"job files", 12},
+	[JOB_OUT] = {"job files", 2},	[JOB_BUCKET] = {"job bucket", 4},
 };
 
 struct job {

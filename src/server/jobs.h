@@ -22,7 +22,8 @@ struct loop;
 enum job_kind {
 	JOB_FETCH,  /* from a registry */
 	JOB_PUSH,   /* to a registry */
-	JOB_HEAVY,  /* files, and it may take long: unpack, import, pack, seed, remove, clean... */
+	JOB_HEAVY,  /* files, and it may take long: unpack, import, seed, remove, clean */
+	JOB_OUT,    /* files, for minutes, and pulls must not wait for it: pack, export */
 	JOB_QUICK,  /* files, and somebody waits for it: capture, a volume's making or size */
 	JOB_BUCKET, /* mounts of object stores */
 	JOB_KINDS_

@@ -279,7 +279,7 @@ static void exported(void *arg, const char *upload, uint64_t bytes, const struct
 	x->refused++;
 }
 
-/* Every one of them is work that pulls wait for. */
+/* Every one of them is work for minutes. */
 static void so_many_exports_at_once(void **state)
 {
 	static const struct sandbox_root root = {.host_base = true};

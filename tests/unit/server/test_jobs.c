@@ -247,6 +247,20 @@ static void only_so_many_run_at_once(void **state)
 	assert_string_equal(t->code, JOB_CODE_LOST);
 }
 
+static void what_goes_out_does_not_hold_up_what_comes_in(void **state)
+{
+	struct test *t = *state;
+
+	for (int i = 0; i < 16; i++)
+		start(t, JOB_OUT, "{}");
+	until_started(t, 2);
+	start(t, JOB_HEAVY, "{}");
+	until_started(t, 3);
+	answer(t, 2, "{\"done\":{\"n\":7}}\n");
+	until_ended(t, 1);
+	assert_int_equal(t->done, 1);
+}
+
 static void a_cancelled_job_says_nothing(void **state)
 {
 	struct test *t = *state;
@@ -311,6 +325,7 @@ int main(void)
 		TEST(a_program_that_ends_without_a_word_is_lost),
 		TEST(nonsense_is_a_failure),
 		TEST(only_so_many_run_at_once),
+		TEST(what_goes_out_does_not_hold_up_what_comes_in),
 		TEST(a_cancelled_job_says_nothing),
 		TEST(nothing_fails_because_the_supervisor_has_gone),
 		TEST(too_large_a_request_is_refused),
