@@ -93,15 +93,19 @@ static void not_removed(void *arg, const char *code, const char *message)
 
 static const struct job_events removal = {.done = removed, .failed = not_removed};
 
+/* Whoever holds layers finds them by what they hold: a capture is not to be found like that. */
 static size_t collect_unused(struct layers *l, struct layer **ret)
 {
 	struct view key;
 	size_t pos = 0, n = 0;
 	void *value;
 
-	while (n < SWEEP_MAX && map_next(l->by_number, &pos, &key, &value))
-		if (((struct layer *)value)->users == 0)
-			ret[n++] = value;
+	while (n < SWEEP_MAX && map_next(l->by_number, &pos, &key, &value)) {
+		struct layer *x = value;
+
+		if (x->users == 0 && !(l->holders && x->diff_id))
+			ret[n++] = x;
+	}
 	return n;
 }
 
@@ -152,7 +156,7 @@ static void sweep(void *arg)
 	struct goodbye *g;
 	size_t n;
 
-	if (l->holders || !l->runtime)
+	if (!l->runtime)
 		return;
 	n = collect_unused(l, unused);
 	if (n == 0)
@@ -174,7 +178,7 @@ static void sweep(void *arg)
 
 static void sweep_later(struct layers *l)
 {
-	if (!l->holders && !loop_timer_active(l->sweep))
+	if (!loop_timer_active(l->sweep))
 		loop_timer_start(l->sweep, SWEEP_MS);
 }
 

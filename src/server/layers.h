@@ -53,7 +53,7 @@ void layers_discard(struct layers *l, const uint64_t *numbers, size_t n);
 void layers_use(struct layers *l, const uint64_t *numbers, size_t n);
 void layers_leave(struct layers *l, const uint64_t *numbers, size_t n);
 
-/* While anybody holds, none is removed. */
+/* While anybody holds, none that layers_find() finds is removed. */
 void layers_hold(struct layers *l);
 void layers_release(struct layers *l);
 

@@ -264,6 +264,21 @@ static void a_layer_that_nobody_uses_goes(void **state)
 	assert_null(layers_get(t->layers, late));
 }
 
+/* There may always be a pull under way. */
+static void captures_go_whoever_holds_layers(void **state)
+{
+	static const struct runtime_ops ops = {.forget_layers = forget_layers};
+	struct test *t = *state;
+	struct forgetful runtime = {.base = {.ops = &ops}, .loop = t->loop};
+	uint64_t of_image = add_layer(t, ID(1), 10), capture = add_layer(t, NULL, 10);
+
+	layers_set_runtime(t->layers, &runtime.base);
+	loop_run(t->loop);
+	assert_int_equal(runtime.times, 1);
+	assert_int_equal(runtime.last, capture);
+	assert_non_null(layers_get(t->layers, of_image));
+}
+
 struct exports {
 	int last_status, refused, retry_after_s;
 };
@@ -401,6 +416,7 @@ int main(void)
 		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
 		TEST(a_layer_that_nobody_uses_goes),
+		TEST(captures_go_whoever_holds_layers),
 		TEST(so_many_exports_at_once),
 		TEST(sandboxes_are_users),
 		TEST(credentials_leave_the_disk_with_their_pull),
