@@ -22,6 +22,7 @@
 #include "box/netslot.h"
 #include "box/setup.h"
 #include "box/volumes.h"
+#include "codec/warden_mounts.h"
 #include "net/loop.h"
 #include "sys/clone.h"
 #include "sys/proc.h"
@@ -216,6 +217,30 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 	return proc_start_time(b->pid, &b->start_time, e);
 }
 
+/* An object store answers when it likes, and a client has chosen it. */
+static bool waits_for_store(const struct kind *k)
+{
+	for (size_t i = 0; i < k->volumes_n; i++)
+		if (k->volumes[i].kind == WARDEN_VOLUME_MOUNTED)
+			return true;
+	return false;
+}
+
+/* Nobody waits for those that wait for a store: they are not counted. */
+static void begin_making(struct warden *w, struct kind *k)
+{
+	k->making++;
+	if (!waits_for_store(k))
+		w->making_n++;
+}
+
+static void end_making(struct warden *w, struct kind *k)
+{
+	k->making--;
+	if (!waits_for_store(k))
+		w->making_n--;
+}
+
 static void reported(void *arg, int fd, unsigned events);
 
 static int watch_report(struct box *b, struct err *e)
@@ -261,8 +286,7 @@ static int begin_join(struct warden *w, struct box *b, struct kind *k, struct er
 	}
 	b->join_pidfd = clone_hide_fd(b->join_pidfd);
 	list_push_back(&w->boxes, &b->link);
-	w->making_n++;
-	k->making++;
+	begin_making(w, k);
 	return 0;
 }
 
@@ -295,8 +319,7 @@ static int begin(struct warden *w, struct kind *k, struct err *e)
 	}
 	b->start_fd = clone_hide_fd(take_fd(m.start_fd));
 	list_push_back(&w->boxes, &b->link);
-	w->making_n++;
-	k->making++;
+	begin_making(w, k);
 	return 0;
 }
 
@@ -342,8 +365,7 @@ static void reported(void *arg, int fd, unsigned events)
 	int r;
 
 	(void)events;
-	w->making_n--;
-	b->kind->making--;
+	end_making(w, b->kind);
 	r = b->join_pidfd < 0 ? setup_result(fd, &e) : volumes_join_result(fd, b->join_pidfd, &e);
 	b->join_pidfd = fd_close(b->join_pidfd);
 	loop_fd_free(take_ptr(b->report_watch));
@@ -399,8 +421,7 @@ static void drop_ready(struct warden *w, struct box *b)
 
 static void drop_unfinished(struct warden *w, struct box *b)
 {
-	b->kind->making--;
-	w->making_n--;
+	end_making(w, b->kind);
 	box_destroy(b);
 	loop_task_post(w->refill);
 }

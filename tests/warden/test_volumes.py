@@ -1,5 +1,6 @@
 """Directories that outlive sandboxes: who owns what on both sides, and what stays out of reach."""
 import contextlib
+import ctypes
 import errno
 import os
 import pathlib
@@ -11,7 +12,7 @@ import tempfile
 import pytest
 
 from conftest import finish
-from warden_process import HOST, MOUNTED, Failed, Warden, eventually, mounts_file, volume
+from warden_process import FAILED, HOST, MOUNTED, Failed, Warden, eventually, mounts_file, volume
 
 
 @pytest.fixture(scope="module")
@@ -452,4 +453,53 @@ def test_what_the_supervisor_mounts_later_can_be_a_volume(make_warden, overlay):
         assert (place / "5" / "new").read_text() == "new\n"
         b.kill()
     finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.fixture
+def silent():
+    """Mounts file systems that never answer; they fail when the test has ended, or earlier if told so."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    open_fds, mounted = [], []
+
+    def mount(where):
+        fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        open_fds.append(fd)
+        options = f"fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if libc.mount(b"silent", os.fsencode(where), b"fuse", 0, options.encode()) < 0:
+            pytest.skip(f"cannot mount FUSE: {os.strerror(ctypes.get_errno())}")
+        mounted.append(where)
+
+    def end():
+        while open_fds:
+            os.close(open_fds.pop())
+        while mounted:
+            subprocess.run(["umount", "-l", mounted.pop()], stderr=subprocess.DEVNULL, check=False)
+    mount.end = end
+    yield mount
+    end()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="no FUSE")
+@pytest.mark.parametrize("seeds", [0, 3])
+def test_nobody_waits_for_a_store_that_does_not_answer(make_warden, silent, seeds):
+    state = pathlib.Path(tempfile.mkdtemp(prefix="osb-warden.", dir="/dev/shm"))
+    place = state / "ossfs"
+    (place / "5").mkdir(parents=True)
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    subprocess.run(["mount", "--make-shared", place], check=True)
+    try:
+        w = make_warden(seeds=seeds, state=state)
+        silent(place / "5")
+        stuck = 6  # more than are made at once
+        for _ in range(stuck):
+            w.post_create(mounts_file(volumes=[volume("/v", number=5, kind=MOUNTED, sub_path="x")], host=True))
+        b = w.create(mounts=mounts_file(volumes=[], host=True))
+        assert b.run("echo here") == "here\n"
+        silent.end()
+        while sum(m.kind == FAILED for m in w.events) < stuck:
+            w.events.append(w.receive())
+        b.kill()
+    finally:
+        silent.end()
         subprocess.run(["umount", "-l", place], check=True)
