@@ -24,6 +24,7 @@
 #include "store/store.h"
 #include "store/store_images.h"
 
+#define KEPT_MAX       16384
 #define TOUCH_MS       30000
 #define SHORT_ID_MIN   12
 #define DIGEST_PREFIX  "sha256:"
@@ -236,6 +237,12 @@ int images_add(struct images *i, const struct images_record *record, struct imag
 			*ret = there;
 		return r;
 	}
+	if (map_len(i->by_id) >= KEPT_MAX) {
+		image_free(m);
+		return err_set(e, -ENOSPC,
+			       "there are %d images, more are not allowed: prune them first",
+			       KEPT_MAX);
+	}
 	m->created_us = m->used_us = now_us();
 	stored = (struct store_image){
 		.id = m->id,
@@ -274,6 +281,10 @@ int images_name(struct images *i, struct image *image, const char *key, struct e
 
 	if (before == image)
 		return 0;
+	if (image->names.len >= IMAGES_NAMES_MAX)
+		return err_set(e, -ENOSPC,
+			       "the image has %d names, more are not allowed: remove some first",
+			       IMAGES_NAMES_MAX);
 	r = store_put_image_name(i->store, key, image->id, e);
 	if (r < 0)
 		return r;

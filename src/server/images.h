@@ -28,6 +28,7 @@ struct store;
 
 #define IMAGES_HOST	  "host"
 #define IMAGES_LAYERS_MAX 240 /* of one image; a snapshot's layers lie above them */
+#define IMAGES_NAMES_MAX  64  /* of one image; as many as an archive of it can have */
 
 struct image {
 	struct list link; /* newest first */

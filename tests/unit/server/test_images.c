@@ -174,6 +174,27 @@ static void images_are_found_by_names_ids_and_beginnings(void **state)
 	assert_ptr_equal(add_image(t, ID(a), &layer, 1), one);
 }
 
+static void an_image_has_so_many_names(void **state)
+{
+	struct test *t = *state;
+	uint64_t layer = add_layer(t, ID(1), 10);
+	struct image *one = add_image(t, ID(a), &layer, 1), *two = add_image(t, ID(b), &layer, 1);
+	struct err e = ERR_NONE;
+	char name[32];
+
+	for (int i = 0; i < IMAGES_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "r:1/a:%d", i);
+		assert_int_equal(images_name(t->images, one, name, &e), 0);
+	}
+	assert_int_equal(images_name(t->images, one, name, &e), 0); /* it has that one */
+	assert_true(images_name(t->images, one, "r:1/a:more", &e) < 0);
+	assert_non_null(strstr(e.msg, "remove some"));
+	assert_null(images_by_key(t->images, "r:1/a:more"));
+	/* Another image takes one over. */
+	assert_int_equal(images_name(t->images, two, name, &e), 0);
+	assert_int_equal(images_name(t->images, one, "r:1/a:more", &e), 0);
+}
+
 static void an_id_means_one_image(void **state)
 {
 	struct test *t = *state;
@@ -413,6 +434,7 @@ int main(void)
 		TEST(numbers_are_never_used_twice),
 		TEST(half_a_change_is_none),
 		TEST(images_are_found_by_names_ids_and_beginnings),
+		TEST(an_image_has_so_many_names),
 		TEST(an_id_means_one_image),
 		TEST(everything_is_there_after_a_restart),
 		TEST(a_layer_that_nobody_uses_goes),
