@@ -35,8 +35,10 @@
 int bucket_confine(const struct options *o, struct err *e)
 {
 	(void)o;
-	(void)e;
 	(void)umask(022); /* as programs expect it */
+	/* They live on, and have no business with where all mounts are. */
+	if (fcntl(JOB_DIR_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return err_set(e, -errno, "keep a directory to ourselves: %m");
 	return 0;
 }
 

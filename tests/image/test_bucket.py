@@ -13,7 +13,7 @@ GOOD = {"op": "mount", "number": 1, "bucket": "buck", "endpoint": "s3.example", 
 def ask(program, tmp_path):
     """Asks for a mount; returns how that failed, and with which words the program was started."""
     (tmp_path / "buckets").mkdir()
-    (tmp_path / "ossfs").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/started\n')
+    (tmp_path / "ossfs").write_text(f'#!/bin/sh\nls -l /proc/$$/fd > {tmp_path}/open\necho "$@" > {tmp_path}/started\n')
     (tmp_path / "ossfs").chmod(0o755)
 
     def run(**changes):
@@ -30,6 +30,11 @@ def test_what_a_client_may_choose_reaches_the_program(ask):
     e, started = ask()
     assert "mounted nothing" in str(e)
     assert started.startswith("buck ") and "url=https://s3.example" in started and "umask=022" in started
+
+
+def test_nothing_of_ours_is_open_in_the_program(ask, tmp_path):
+    ask()
+    assert str(tmp_path / "buckets") not in (tmp_path / "open").read_text()
 
 
 @pytest.mark.parametrize("changes", [
