@@ -34,6 +34,12 @@ struct layer_totals {
 	uint64_t bytes, files;
 };
 
+/* Files with holes claim what they like: the sum stays a number that an answer can hold. */
+static inline void layer_totals_add(struct layer_totals *t, uint64_t bytes)
+{
+	t->bytes = bytes < INT64_MAX - t->bytes ? t->bytes + bytes : INT64_MAX;
+}
+
 /* `root_fd` (borrowed) is open for reading. */
 osb_must_check int layer_apply_new(int root_fd, unsigned flags, const struct layer_limits *limits,
 				   struct layer_apply **ret, struct err *e);

@@ -236,7 +236,7 @@ int layer_store_count(int dir_fd, struct layer_totals *ret, struct err *e)
 			continue;
 		sum.files++;
 		if (S_ISREG(st.st_mode))
-			sum.bytes += (uint64_t)st.st_size;
+			layer_totals_add(&sum, (uint64_t)st.st_size);
 		if (S_ISDIR(st.st_mode) && t.path.len < TREE_PATH_MAX - 256)
 			r = tree_walk_enter(w, e);
 		/* Somebody else may be at work in there. */

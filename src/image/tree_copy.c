@@ -159,7 +159,7 @@ static int copy_file(struct copying *c, const struct tree_entry *t, const struct
 		r = copy_facts(c, from, st, to, e);
 	if (r == 0 && st->st_nlink > 1)
 		r = remember(c, st, to_dir, t->name, e);
-	c->totals->bytes += (uint64_t)st->st_size;
+	layer_totals_add(c->totals, (uint64_t)st->st_size);
 	return r;
 }
 

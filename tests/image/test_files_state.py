@@ -153,6 +153,17 @@ def test_the_life_of_a_volume(state):
     assert os.listdir(state.path / "volumes") == []
 
 
+def test_files_that_claim_too_much_are_counted_as_far_as_numbers_go(state):
+    state.run(op="make_volume", number=1)
+    for name in "abc":
+        try:
+            with (state.path / "volumes/1/data" / name).open("wb") as f:
+                f.truncate(1 << 62)
+        except OSError as e:
+            pytest.skip(f"no such file here: {e}")
+    assert state.run(op="volume_size", number=1) == {"bytes": (1 << 63) - 1, "files": 3}
+
+
 def test_a_seed_stays_in_its_volume(state):
     state.run(op="make_volume", number=4)
     outside = state.path / "volumes/4/outside"
