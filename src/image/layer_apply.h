@@ -17,6 +17,7 @@ struct layer_apply;
 
 #define LAYER_IDS_MAX	65535	/* the ids that a sandbox has */
 #define LAYER_FILES_MAX 4000000 /* unless asked for less */
+#define LAYER_BYTES_MAX (UINT64_C(1) << 40)
 
 enum layer_flags {
 	/* No layer but a tree: names like ".wh.x" mean nothing. */

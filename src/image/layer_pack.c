@@ -42,6 +42,7 @@ struct layer_pack {
 	struct arena names;
 	char *chunk, *xattrs;
 	struct tree_walk *walk;
+	struct layer_totals totals;
 };
 
 struct layer_pack *layer_pack_new(struct encoder *out)
@@ -264,6 +265,11 @@ static int put_file(struct layer_pack *p, const struct tree_entry *entry, const 
 	t->kind = TAR_FILE;
 	t->size = (uint64_t)st->st_size;
 	t->xattrs = xattrs;
+	/* Holes are written as zeros: what claims more would keep us busy for ever. */
+	layer_totals_add(&p->totals, t->size);
+	if (p->totals.bytes > LAYER_BYTES_MAX)
+		return err_set(e, -EFBIG, "the files have more than %ju bytes",
+			       (uintmax_t)LAYER_BYTES_MAX);
 	r = put_header(p, t, e);
 	return r == 0 ? put_content(p, fd, t->size, e) : r;
 }

@@ -17,8 +17,7 @@
 #include "image/decoder.h"
 #include "image/layer_unpack.h"
 
-#define MAX_BYTES (UINT64_C(1) << 40)
-#define CHUNK	  (256 * 1024)
+#define CHUNK (256 * 1024)
 
 int import_text(struct import *i, const struct archive_file *file, size_t max, struct buf *ret,
 		struct err *e)
@@ -176,7 +175,7 @@ int files_import(struct files *f, struct json_writer *done, struct err *e)
 	int r = files_number(f->request, "first_number", &i.next_number, e);
 
 	if (r == 0)
-		r = files_limit(f, "max_bytes", MAX_BYTES, &i.max_bytes, e);
+		r = files_limit(f, "max_bytes", LAYER_BYTES_MAX, &i.max_bytes, e);
 	if (r == 0)
 		r = files_open_upload(f, O_RDONLY, &i.fd, &i.len, e);
 	if (r < 0)

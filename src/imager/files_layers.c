@@ -23,9 +23,8 @@
 #include "imager/files.h"
 #include "imager/job.h"
 
-#define KEEP_MAX  200000 /* numbers in one request */
-#define MAX_BYTES (UINT64_C(1) << 40)
-#define LINKS	  "links"
+#define KEEP_MAX 200000 /* numbers in one request */
+#define LINKS	 "links"
 
 static void put_totals(struct json_writer *w, const struct layer_totals *t)
 {
@@ -47,7 +46,7 @@ static int unpack_blob(struct files *f, const unsigned char diff_id[SHA256_BYTES
 	if (r == 0)
 		r = files_open_blob(f, hex, &blob, &u.source.len, e);
 	if (r == 0)
-		r = files_limit(f, "max_bytes", MAX_BYTES, &u.limits.max_bytes, e);
+		r = files_limit(f, "max_bytes", LAYER_BYTES_MAX, &u.limits.max_bytes, e);
 	if (r == 0)
 		r = files_limit(f, "max_files", LAYER_FILES_MAX, &u.limits.max_files, e);
 	if (r == 0)

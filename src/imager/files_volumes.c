@@ -10,8 +10,6 @@
 #include "image/volume_store.h"
 #include "imager/files.h"
 
-#define MAX_BYTES (UINT64_C(1) << 40)
-
 int files_make_volume(struct files *f, struct json_writer *done, struct err *e)
 {
 	uint64_t number;
@@ -43,7 +41,7 @@ int files_seed_volume(struct files *f, struct json_writer *done, struct err *e)
 	if (r == 0)
 		r = files_open_upload(f, O_RDONLY, &upload, &u.source.len, e);
 	if (r == 0)
-		r = files_limit(f, "max_bytes", MAX_BYTES, &u.limits.max_bytes, e);
+		r = files_limit(f, "max_bytes", LAYER_BYTES_MAX, &u.limits.max_bytes, e);
 	if (r == 0)
 		r = files_limit(f, "max_files", LAYER_FILES_MAX, &u.limits.max_files, e);
 	if (r == 0)

@@ -250,6 +250,20 @@ def test_what_lies_on_the_host_image(state):
     assert sorted(names) == ["etc", "usr", "usr/.wh.gone", "usr/local", "usr/local/lib", "usr/local/lib/f"]
 
 
+def test_a_layer_that_claims_too_much_is_not_packed(state):
+    """What nobody could unpack: a sandbox makes such files by one call."""
+    state.unpack(archive(member("f", b"x")))
+    try:
+        os.truncate(state.layer(1) / "f", 1 << 43)
+    except OSError as e:
+        pytest.skip(f"no such file here: {e}")
+    before = os.listdir(state.path / "images/blobs")
+    with pytest.raises(Failed) as e:
+        state.run(op="pack", layers=[{"number": 1}])
+    assert e.value.code == "TOO_LARGE"
+    assert os.listdir(state.path / "images/tmp") == [] and os.listdir(state.path / "images/blobs") == before
+
+
 def test_an_exported_image_can_be_imported(state, layers):
     first = run_import(state, docker_archive(layers, ["x:1"]))["images"][0]
     packed = state.run(op="pack", layers=[{"number": x["number"]} for x in first["layers"]])["layers"]
