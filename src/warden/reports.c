@@ -1,11 +1,13 @@
 /*
  * warden/reports.c - messages to the server.
  *
- * A server whose queue is full or who has gone is not waited for: the connection is dropped, and
- * the next one asks about every sandbox anew.
+ * A server that has gone, or that does not read for a long while, is not waited for: the connection
+ * is dropped, and the next one asks about every sandbox anew.
  */
 #include "warden/reports.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,13 +20,31 @@
 #include "warden/serve.h"
 #include "warden/warden.h"
 
+#define PATIENCE_MS 10000
+
+/* A server that adopts hundreds of sandboxes asks for all of them before it reads an answer. */
+static bool has_room(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int n;
+
+	do
+		n = poll(&p, 1, PATIENCE_MS);
+	while (n < 0 && errno == EINTR);
+	return n > 0 && !(p.revents & (POLLHUP | POLLERR));
+}
+
 void answer(struct warden *w, const struct warden_msg *m, int fd)
 {
 	struct err e = ERR_NONE;
+	int r;
 
 	if (w->control_fd < 0)
 		return;
-	if (seqpacket_send(w->control_fd, warden_msg_view(m), &fd, fd >= 0, &e) < 0) {
+	do
+		r = seqpacket_send(w->control_fd, warden_msg_view(m), &fd, fd >= 0, &e);
+	while (r == -EAGAIN && has_room(w->control_fd));
+	if (r < 0) {
 		log_line(LOG_WARN, "the server does not take a message, dropping it",
 			 LOG_S("err", e.msg));
 		serve_disconnect(w);

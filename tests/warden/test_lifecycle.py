@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from warden_process import (CAN_FREEZE, CAN_MEMORY, CAN_PIDS, EXITED, FREEZE, HEAD, MAGIC, OOM,
-                            SET_LIMITS, THAW, LIMITS, NONE, Failed, eventually)
+                            SET_LIMITS, STATS, THAW, LIMITS, NONE, Failed, eventually)
 
 
 def has_ended(pid):
@@ -219,3 +219,26 @@ def test_the_end_of_the_supervisor_ends_the_warden_not_the_sandboxes(make_warden
     w = make_warden(state=w.state, listed=False)
     w.adopt(b).kill()
     w.list_end()
+
+
+def test_a_server_asks_a_lot_before_it_reads(warden):
+    """As one does that adopts hundreds of sandboxes."""
+    asked = set()
+    warden.control.setblocking(False)
+    try:
+        while len(asked) < 1000:
+            message = warden.send(STATS, "00000000-0000-4000-8000-000000000000")
+            for _ in range(100):  # the warden makes room, until it waits for us
+                try:
+                    warden.control.send(message)
+                    asked.add(warden.serial)
+                    break
+                except BlockingIOError:
+                    select.select([], [warden.control], [], 0.02)
+            else:
+                break
+    finally:
+        warden.control.settimeout(60)
+    answered = set()
+    while answered != asked:
+        answered.add(warden.receive().serial)
