@@ -147,7 +147,7 @@ static const struct code_language languages[] = {
 const struct code_language *code_language_find(struct view name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(languages); i++)
-		if (view_is(name, languages[i].name))
+		if (view_iis(name, languages[i].name))
 			return &languages[i];
 	return NULL;
 }

@@ -113,6 +113,13 @@ def test_a_context_starts_in_its_directory_which_is_made(code, execd, tmp_path):
     assert post(execd, "/code/context", {"language": "python", "cwd": str(taken)}).status == 500
 
 
+def test_languages_are_found_in_any_case(code, execd):
+    context = post(execd, "/code/context", {"language": "Python"}).json()
+    assert context["language"] == "python"
+    assert code.run("1", context["id"], "PYTHON").value == "1"
+    code.delete(context["id"])
+
+
 def test_unknown_contexts_and_languages(execd):
     for context in ({"id": UNKNOWN}, {"id": UNKNOWN, "language": "python"}, {"language": "cobol"}):
         answer = post(execd, "/code", {"code": "1", "context": context})
