@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,8 +24,9 @@
 #include "warden/trash.h"
 #include "warden/warden.h"
 
-#define YARDS	  128u
-#define YARD_PATH sizeof("7f/") + BOX_NAME_MAX
+#define YARDS	  1024u
+#define YARD_NAME sizeof("3ff")
+#define YARD_PATH (YARD_NAME + BOX_NAME_MAX)
 
 /* What was made and not moved. */
 static void clear(struct warden *w, const char *yard)
@@ -43,6 +45,24 @@ static void clear(struct warden *w, const char *yard)
 	closedir(d);
 }
 
+/* Only those that an earlier warden has used are there. */
+static int clear_all(struct warden *w, struct err *e)
+{
+	int fd = fcntl(w->yards_fd, F_DUPFD_CLOEXEC, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!d) {
+		fd_close(fd);
+		return err_set(e, -errno, "list yards: %m");
+	}
+	while ((entry = readdir(d)))
+		if (entry->d_name[0] != '.')
+			clear(w, entry->d_name);
+	closedir(d);
+	return 0;
+}
+
 int yards_open(struct warden *w, struct err *e)
 {
 	if (mkdir(PATHS_STATE "/yards", 0700) < 0 && errno != EEXIST)
@@ -55,31 +75,34 @@ int yards_open(struct warden *w, struct err *e)
 		(void)rmdir(PATHS_STATE "/yards");
 		return 0;
 	}
-	for (unsigned i = 0; i < YARDS; i++) {
-		char name[8];
+	return clear_all(w, e);
+}
 
-		snprintf(name, sizeof(name), "%02x", i);
-		if (mkdirat(w->yards_fd, name, 0700) == 0)
-			continue;
-		if (errno != EEXIST)
-			return err_set(e, -errno, "mkdir yards/%s: %m", name);
-		clear(w, name);
-	}
-	return 0;
+/* The yard itself is made when its turn comes first. */
+static int make_in_yard(struct warden *w, const char *yard, const char *path, mode_t mode)
+{
+	if (mkdirat(w->yards_fd, path, mode) == 0)
+		return 0;
+	if (errno != ENOENT || (mkdirat(w->yards_fd, yard, 0700) < 0 && errno != EEXIST))
+		return -errno;
+	return mkdirat(w->yards_fd, path, mode) < 0 ? -errno : 0;
 }
 
 int yards_make_box(struct warden *w, const char *name, mode_t mode, struct err *e)
 {
-	char path[YARD_PATH];
+	char path[YARD_PATH], yard[YARD_NAME];
+	int r;
 
 	if (w->yards_fd < 0) {
 		if (mkdirat(w->boxes_fd, name, mode) < 0)
 			return err_set(e, -errno, "mkdir boxes/%s: %m", name);
 		return 0;
 	}
-	snprintf(path, sizeof(path), "%02x/%s", w->next_yard++ % YARDS, name);
-	if (mkdirat(w->yards_fd, path, mode) < 0)
-		return err_set(e, -errno, "mkdir yards/%s: %m", path);
+	snprintf(yard, sizeof(yard), "%03x", w->next_yard++ % YARDS);
+	snprintf(path, sizeof(path), "%s/%s", yard, name);
+	r = make_in_yard(w, yard, path, mode);
+	if (r < 0)
+		return err_set(e, r, "mkdir yards/%s: %s", path, strerror(-r));
 	if (renameat(w->yards_fd, path, w->boxes_fd, name) < 0) {
 		err_set(e, -errno, "rename yards/%s: %m", path);
 		(void)unlinkat(w->yards_fd, path, AT_REMOVEDIR);
