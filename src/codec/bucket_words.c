@@ -3,8 +3,6 @@
  */
 #include "codec/bucket_words.h"
 
-#include <string.h>
-
 #include "base/macro.h"
 
 #define ENDPOINT_MAX 255
@@ -38,13 +36,11 @@ static const char *const options[] = {
 
 static bool consists_of(struct view text, const char *beyond)
 {
-	size_t n = strlen(beyond);
-
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.p[i];
 
 		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-		    !memchr(beyond, c, n))
+		    !view_has(view_of(beyond), c))
 			return false;
 	}
 	return true;

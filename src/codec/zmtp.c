@@ -173,12 +173,12 @@ int zmtp_put_part(struct buf *out, struct view part, bool more)
 
 int zmtp_put_hello(struct buf *out, const char *type)
 {
-	unsigned char greeting[GREETING_BYTES] = {0xff, [9] = 0x7f, [10] = 3};
+	static const unsigned char greeting[GREETING_BYTES] = {
+		0xff, [9] = 0x7f, [10] = 3, [MECHANISM_AT] = 'N', 'U', 'L', 'L'};
 	size_t len = strlen(type);
 	struct buf ready = BUF_INIT(COMMAND_MAX_BYTES);
 	int r;
 
-	memcpy(greeting + MECHANISM_AT, "NULL", 4);
 	r = buf_append(out, greeting, sizeof(greeting));
 	if (r == 0)
 		r = buf_append_view(&ready, VIEW("\5READY\13Socket-Type\0\0\0"));

@@ -148,7 +148,7 @@ static int start(struct kernel_link *l, const struct code_kernelspec *spec,
 	}
 	r = spawn(
 		&(struct spawn){
-			.path = args.v[0][0] == '/' ? args.v[0] : NULL,
+			.path = args.len && args.v[0][0] == '/' ? args.v[0] : NULL,
 			.search_path = strv_env_get(&env, VIEW("PATH")),
 			.argv = strv_args(&args),
 			.env = strv_args(&env),

@@ -198,6 +198,7 @@ static int put_dir(struct layer_pack *p, const char *prefix, const struct tree_e
 	t->path = buf_view(&p->path);
 	t->xattrs = xattrs;
 	r = put_header(p, t, e);
+	t->xattrs = NULL;
 	if (r == 0 && opaque)
 		r = put_mark(p, prefix, entry->path, "/.wh..wh..opq", e);
 	return r;
@@ -264,13 +265,14 @@ static int put_file(struct layer_pack *p, const struct tree_entry *entry, const 
 		return r;
 	t->kind = TAR_FILE;
 	t->size = (uint64_t)st->st_size;
-	t->xattrs = xattrs;
 	/* Holes are written as zeros: what claims more would keep us busy for ever. */
 	layer_totals_add(&p->totals, t->size);
 	if (p->totals.bytes > LAYER_BYTES_MAX)
 		return err_set(e, -EFBIG, "the files have more than %ju bytes",
 			       (uintmax_t)LAYER_BYTES_MAX);
+	t->xattrs = xattrs;
 	r = put_header(p, t, e);
+	t->xattrs = NULL;
 	return r == 0 ? put_content(p, fd, t->size, e) : r;
 }
 
@@ -279,12 +281,15 @@ static int put_symlink(struct layer_pack *p, const struct tree_entry *entry, str
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(entry->dir_fd, entry->name, target, sizeof(target));
+	int r;
 
 	if (n < 0)
 		return err_set(e, -errno, "read the link '%s': %m", entry->name);
 	t->kind = TAR_SYMLINK;
 	t->target = view_mem(target, (size_t)n);
-	return put_header(p, t, e);
+	r = put_header(p, t, e);
+	t->target = VIEW_NONE;
+	return r;
 }
 
 static int put_entry(struct layer_pack *p, const char *prefix, const struct tree_entry *entry,

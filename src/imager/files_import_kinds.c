@@ -70,14 +70,17 @@ static int take_layers(struct import *i, const struct oci_config *config,
 		       const struct source *sources, size_t *places, struct err *e)
 {
 	for (size_t k = 0; k < config->diff_ids_n; k++) {
+		const struct archive_file *file = sources[k].file;
 		unsigned char diff_id[SHA256_BYTES];
-		int r = files_digest(view_of(config->diff_ids[k]), diff_id, e);
+		int r;
 
-		if (r == 0 && !sources[k].file)
-			r = err_set(e, -EBADMSG, "the archive lacks a layer that it names");
+		if (!file)
+			return err_set(e, -EBADMSG,
+				       "layer %zu: the archive lacks a layer that it names", k + 1);
+		r = files_digest(view_of(config->diff_ids[k]), diff_id, e);
 		if (r == 0)
-			r = import_layer(i, sources[k].file->at, sources[k].file->len, 0,
-					 sources[k].raw_sum, diff_id, &places[k], e);
+			r = import_layer(i, file->at, file->len, 0, sources[k].raw_sum, diff_id,
+					 &places[k], e);
 		if (r < 0)
 			return err_ctx(e, "layer %zu", k + 1);
 	}
@@ -242,6 +245,8 @@ static int follow(struct import *i, const struct oci_descriptor *from, const str
 			r = oci_index_choose(&document, &ours, &next, e);
 		if (r < 0)
 			return r;
+		if (!next)
+			break;
 		d = *next;
 	}
 	return err_set(e, -EBADMSG, "the archive's indexes lead nowhere");
