@@ -29,7 +29,7 @@ BANNED = {
 TESTS_MAY = {"sprintf", "atoi", "strcpy", "strcat", "system"}
 
 WORDS = re.compile(r"\b(TODO|FIXME|XXX)\b")
-MACHINE = re.compile(r"/work/(main|shared)|/tmp/b-|\.pyenv")
+MACHINE = re.compile(r"(?<![\w}])/work/\w|/tmp/b-|\.pyenv")
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
 TEXT = {".c", ".h", ".py", ".sh", ".md", ".build", ".txt", ".yaml", ".yml", ".toml", ""}

@@ -52,10 +52,10 @@ def test_python_keeps_its_state_and_shows_values(code):
 
 
 def test_contexts_are_apart(code):
-    one, two = code.create(), code.create(cwd="/work/of/two")
+    one, two = code.create(), code.create(cwd="/made/of/two")
     code.run("x = 1", id=one)
     assert error_of(code.run("x", id=two)) == "NameError"
-    assert value_of(code.run("import os; os.getcwd()", id=two)) == "'/work/of/two'"
+    assert value_of(code.run("import os; os.getcwd()", id=two)) == "'/made/of/two'"
     assert code.request("DELETE", f"/code/contexts/{one}").status == 200
 
 

@@ -63,7 +63,7 @@ def test_the_readme_takes_a_snapshot_and_goes_on_from_it(aliased, tmp_path):
     assert snapshot["name"] == "after-setup"
     ready(aliased, snapshot["id"])
     (made,) = run(aliased, "curl -fsS http" + restore, tmp_path, SNAPSHOT=snapshot["id"])
-    assert aliased.run(made["id"], "touch /work/x && mount | grep -c ' /work '").stdout == "1"
+    assert aliased.run(made["id"], "touch /workspace/x && mount | grep -c ' /workspace '").stdout == "1"
     for box in (source, made["id"]):
         assert aliased.request("DELETE", f"/v1/sandboxes/{box}").status == 204
 

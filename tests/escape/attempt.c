@@ -64,7 +64,7 @@ static const struct {
 	{"umount_volume", SYS_umount2, {"/data", LAZY}},
 	{"move_volume", SYS_move_mount, {HERE, "/data", HERE, "/mnt"}},
 	{"copy_volume", SYS_open_tree, {HERE, "/data", N(1 | O_CLOEXEC)}},
-	{"mknod_volume", SYS_mknodat, {HERE, "/work/node", N(S_IFCHR | 0600), GIVEN}},
+	{"mknod_volume", SYS_mknodat, {HERE, "/vol/node", N(S_IFCHR | 0600), GIVEN}},
 	{"umount_mask", SYS_umount2, {"/proc/keys", LAZY}},
 	{"umount_sys", SYS_umount2, {"/sys", LAZY}},
 	{"umount_dev", SYS_umount2, {"/dev", LAZY}},

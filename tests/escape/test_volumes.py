@@ -34,7 +34,7 @@ def server(host):
 
 
 def mounts(host, work="work"):
-    return [{"name": "work", "host": {"path": f"{host}/allowed/{work}"}, "mountPath": "/work"},
+    return [{"name": "work", "host": {"path": f"{host}/allowed/{work}"}, "mountPath": "/vol"},
             {"name": "data", "host": {"path": f"{host}/allowed/data"}, "mountPath": "/data",
              "readOnly": True}]
 
@@ -67,20 +67,20 @@ def test_read_only_is_read_only(box, host):
 def test_links_in_a_volume_lead_into_the_sandbox(box, host):
     """Made by the sandbox, and by the host."""
     (host / "allowed" / "work" / "theirs").symlink_to(host / "beside")
-    box.out(f"ln -sfn {host}/beside /work/mine; ln -sfn / /work/root; ln -sfn ../../beside /work/up")
+    box.out(f"ln -sfn {host}/beside /vol/mine; ln -sfn / /vol/root; ln -sfn ../../beside /vol/up")
     for name in ("mine", "theirs", "up", f"root{host}/beside"):
-        assert SECRET not in box.out(f"ls /work/{name}/ 2>&1; true")
-        assert box.download(f"/work/{name}/{SECRET}").status == 404
-        box.upload(f"/work/{name}/new", b"x")
+        assert SECRET not in box.out(f"ls /vol/{name}/ 2>&1; true")
+        assert box.download(f"/vol/{name}/{SECRET}").status == 404
+        box.upload(f"/vol/{name}/new", b"x")
     assert os.listdir(host / "beside") == [SECRET]
 
 
 def test_there_is_no_way_up_out_of_a_volume(box, host):
-    assert SECRET not in box.out("ls -a /work/.. /work/../.. /work/../../beside 2>/dev/null; true")
+    assert SECRET not in box.out("ls -a /vol/.. /vol/../.. /vol/../../beside 2>/dev/null; true")
     said = box.python("""
-fd = os.open("/work", os.O_RDONLY)
+fd = os.open("/vol", os.O_RDONLY)
 print(os.listdir(os.open("..", os.O_RDONLY, dir_fd=fd)) == os.listdir("/"))
-os.chdir("/work"); os.chroot("/work")
+os.chdir("/vol"); os.chroot("/vol")
 for _ in range(50): os.chdir("..")
 print(sorted(os.listdir(".")) == sorted(os.listdir("/")))
 """)
@@ -91,17 +91,17 @@ def test_no_devices_and_no_raised_programs(box, host):
     assert box.attempt("mknod_volume", 0x105) == "EPERM"
     zero = host / "allowed" / "work" / "zero"
     os.mknod(zero, stat.S_IFCHR | 0o666, os.makedev(1, 5))
-    assert box.read_error("/work/zero") == "EACCES"
+    assert box.read_error("/vol/zero") == "EACCES"
     zero.unlink()
     box.python("""
 import shutil, struct
-shutil.copy("/usr/bin/python3", "/work/python3")
-os.setxattr("/work/python3", "security.capability",
+shutil.copy("/usr/bin/python3", "/vol/python3")
+os.setxattr("/vol/python3", "security.capability",
             struct.pack("<IIIII", 0x02000001, 0xffffffff, 0, 0xffffffff, 0))
-shutil.copy("/usr/bin/id", "/work/id")
-os.chmod("/work/id", 0o6755)
+shutil.copy("/usr/bin/id", "/vol/id")
+os.chmod("/vol/id", 0o6755)
 """)
-    look = "/work/id -u; /work/python3 -c \"print(open('/proc/self/status').read())\" | grep CapEff"
+    look = "/vol/id -u; /vol/python3 -c \"print(open('/proc/self/status').read())\" | grep CapEff"
     said = box.out(look, uid=1000, gid=1000).split()
     assert said[0] == "1000" and int(said[-1], 16) == 0
     # On the host such programs are root's, and the operator was told: see docs/threat-model.md.
@@ -113,7 +113,7 @@ os.chmod("/work/id", 0o6755)
 def test_marks_of_overlays_cannot_be_set_in_a_volume(box):
     for name in ("trusted.overlay.opaque", "trusted.overlay.redirect"):
         said = box.python(f"""
-try: os.setxattr("/work", {name!r}, b"y"); print("ok")
+try: os.setxattr("/vol", {name!r}, b"y"); print("ok")
 except OSError as e: print(errno.errorcode[e.errno])
 """)
         assert said in ("EPERM", "ENOTSUP", "EOPNOTSUPP")
@@ -121,7 +121,7 @@ except OSError as e: print(errno.errorcode[e.errno])
 
 @pytest.mark.parametrize("target", ["../..", "../../beside", "/", "/proc/1/root", "/state"])
 def test_a_create_does_not_follow_a_link_out(box, server, host, target):
-    box.out(f"ln -sfn {target} /work/way")
+    box.out(f"ln -sfn {target} /vol/way")
     for below in ("work/way", f"work/way/{SECRET}", "work/way/new"):
         answer = server.request("POST", "/v1/sandboxes", {
             "image": {"uri": "host"}, "entrypoint": SLEEP, "resourceLimits": LIMITS,
@@ -129,12 +129,12 @@ def test_a_create_does_not_follow_a_link_out(box, server, host, target):
                          "mountPath": "/v"}]})
         assert answer.status >= 400, below
     assert os.listdir(host / "beside") == [SECRET]
-    box.out("rm /work/way")
+    box.out("rm /vol/way")
 
 
 def test_a_race_of_links_against_creates_stays_inside(box, server, host, program):
     """The directory that creates ask for is a link out of the volume every other moment."""
-    swap = box.run("cd /work; while :; do mkdir d; rmdir d; ln -s ../../beside d; rm d; "
+    swap = box.run("cd /vol; while :; do mkdir d; rmdir d; ln -s ../../beside d; rm d; "
                    "ln -s / d; rm d; done 2>/dev/null", background=True).id
     made, seen = [], []
 
@@ -144,7 +144,7 @@ def test_a_race_of_links_against_creates_stays_inside(box, server, host, program
         except AssertionError:
             return
         made.append(b["id"])
-        seen.append(server.out(b["id"], "ls -a /work /work/..; true"))
+        seen.append(server.out(b["id"], "ls -a /vol /vol/..; true"))
     threads = [threading.Thread(target=attack) for _ in range(12)]
     for t in threads:
         t.start()

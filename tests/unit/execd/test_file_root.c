@@ -197,13 +197,13 @@ static void a_copy_lives_on_its_own(void **state)
 	struct file_root root = own_root(t), copy;
 	struct err e = ERR_NONE;
 
-	root.cwd = mem_strdup("/work");
+	root.cwd = mem_strdup("/base");
 	root.read_only = true;
 	assert_int_equal(file_root_copy(&root, &copy, &e), 0);
 	assert_true(copy.fd != root.fd);
 	file_root_done(&root);
 	file_root_done(&root);
-	assert_string_equal(copy.cwd, "/work");
+	assert_string_equal(copy.cwd, "/base");
 	assert_int_equal(file_root_check_writable(&copy, "/x", &e), -EROFS);
 	assert_int_equal(fcntl(copy.fd, F_GETFD), FD_CLOEXEC);
 	file_root_done(&copy);
