@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -20,6 +19,7 @@
 #include "imager/fetch.h"
 #include "imager/job.h"
 #include "imager/options.h"
+#include "sys/allow_list.h"
 #include "sys/caps.h"
 #include "sys/landlock.h"
 #include "sys/protect.h"
@@ -138,74 +138,30 @@ static const int families[] = {AF_INET, AF_INET6};
 
 static const unsigned long ioctls[] = {FIONREAD, FIONBIO, TIOCOUTQ, TCGETS};
 
-static int allow_named(scmp_filter_ctx ctx, struct err *e)
+static int allow_some(scmp_filter_ctx ctx)
 {
-	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-		int r, nr = seccomp_syscall_resolve_name(allowed[i]);
-
-		if (nr == __NR_SCMP_ERROR)
-			continue; /* newer than the library */
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
-		if (r < 0)
-			return err_set(e, r, "allow %s", allowed[i]);
-	}
-	return 0;
-}
-
-static int allow_when(scmp_filter_ctx ctx, int call, struct scmp_arg_cmp condition)
-{
-	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, 1, &condition);
-}
-
-static int allow_some(scmp_filter_ctx ctx, struct err *e)
-{
-	int r = 0;
+	int r = allow_list_threads(ctx); /* the resolver's */
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(families); i++)
-		r = allow_when(ctx, SCMP_SYS(socket),
-			       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
+		r = allow_list_when(ctx, SCMP_SYS(socket),
+				    SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 	/* The resolver asks which addresses the machine has. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
 				     SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0),
 				     SCMP_A2(SCMP_CMP_EQ, ROUTE_PROTOCOL, 0));
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(ioctls); i++)
-		r = allow_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, ioctls[i], 0));
+		r = allow_list_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, ioctls[i], 0));
 	/* Signals to ourselves. */
 	if (r == 0)
-		r = allow_when(ctx, SCMP_SYS(tgkill),
-			       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
-	/* Threads of our own, for the resolver; clone3 hides its flags, and libraries know how to
-	 * do without. */
-	if (r == 0)
-		r = allow_when(ctx, SCMP_SYS(clone),
-			       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	/* Limits may be read, not set. */
-	if (r == 0)
-		r = allow_when(ctx, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0));
-	return r < 0 ? err_set(e, r, "allow sockets and threads") : 0;
+		r = allow_list_when(ctx, SCMP_SYS(tgkill),
+				    SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
+	return r;
 }
 
 static int filter_calls(struct err *e)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r;
-
-	if (!ctx)
-		return err_set(e, -ENOMEM, "seccomp_init");
-	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	r = allow_named(ctx, e);
-	if (r == 0)
-		r = allow_some(ctx, e);
-	if (r == 0) {
-		r = seccomp_load(ctx);
-		if (r < 0)
-			r = err_set(e, r, "load the system call filter: error %d", -r);
-	}
-	seccomp_release(ctx);
-	return r;
+	return allow_list_apply(allowed, ARRAY_LEN(allowed), allow_some, e);
 }
 
 /* What the resolver, TLS and the loader of libraries read; the blobs. */

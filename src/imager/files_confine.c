@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -21,6 +20,7 @@
 #include "imager/files.h"
 #include "imager/job.h"
 #include "imager/options.h"
+#include "sys/allow_list.h"
 #include "sys/caps.h"
 #include "sys/clone.h"
 #include "sys/mountfd.h"
@@ -133,67 +133,21 @@ static const char *const allowed[] = {
 	"tgkill",
 };
 
-/* Every kind of new namespace; clone(2) has none for time. */
-#define NEW_NAMESPACES                                                                             \
-	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
-	 CLONE_NEWPID | CLONE_NEWNET)
-
-static int allow_named(scmp_filter_ctx ctx, struct err *e)
+/* Shared contents; how much of what we said was not heard yet. */
+static int allow_some(scmp_filter_ctx ctx)
 {
-	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-		int r, nr = seccomp_syscall_resolve_name(allowed[i]);
-
-		if (nr == __NR_SCMP_ERROR)
-			continue; /* newer than the library */
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
-		if (r < 0)
-			return err_set(e, r, "allow %s", allowed[i]);
-	}
-	return 0;
-}
-
-static int allow_some(scmp_filter_ctx ctx, struct err *e)
-{
-	/* Threads, and nothing else: clone3 hides its flags, and libraries know how to do without.
-	 */
-	int r = seccomp_rule_add(
-		ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-		SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | NEW_NAMESPACES, CLONE_THREAD));
+	int r = allow_list_threads(ctx);
 
 	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	/* Shared contents; how much of what we said was not heard yet. */
+		r = allow_list_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, REFLINK_IOCTL, 0));
 	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				     SCMP_A1(SCMP_CMP_EQ, REFLINK_IOCTL, 0));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				     SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ, 0));
-	/* Limits may be read, not set. */
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-				     SCMP_A2(SCMP_CMP_EQ, 0, 0));
-	return r < 0 ? err_set(e, r, "allow threads") : 0;
+		r = allow_list_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ, 0));
+	return r;
 }
 
 static int filter_calls(struct err *e)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r;
-
-	if (!ctx)
-		return err_set(e, -ENOMEM, "seccomp_init");
-	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	r = allow_named(ctx, e);
-	if (r == 0)
-		r = allow_some(ctx, e);
-	if (r == 0) {
-		r = seccomp_load(ctx);
-		if (r < 0)
-			r = err_set(e, r, "load the system call filter: error %d", -r);
-	}
-	seccomp_release(ctx);
-	return r;
+	return allow_list_apply(allowed, ARRAY_LEN(allowed), allow_some, e);
 }
 
 static int open_state_dir(const struct options *o, int *ret, struct err *e)

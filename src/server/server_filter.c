@@ -8,12 +8,12 @@
 #include "server/server_filter.h"
 
 #include <errno.h>
-#include <seccomp.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/err.h"
 #include "base/macro.h"
+#include "sys/allow_list.h"
 
 static const char *const allowed[] = {
 	/* the loop, connections */
@@ -138,39 +138,12 @@ static const char *const allowed[] = {
 	"uname",
 };
 
-static int allow(scmp_filter_ctx ctx, struct err *e)
+static int allow_unix_sockets(scmp_filter_ctx ctx)
 {
-	int r;
-
-	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-		int nr = seccomp_syscall_resolve_name(allowed[i]);
-
-		if (nr == __NR_SCMP_ERROR)
-			continue; /* newer than the library */
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
-		if (r < 0)
-			return err_set(e, r, "allow %s", allowed[i]);
-	}
-	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-			     SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
-	return r < 0 ? err_set(e, r, "allow unix sockets") : 0;
+	return allow_list_when(ctx, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
 }
 
 int server_filter_apply(struct err *e)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r;
-
-	if (!ctx)
-		return err_set(e, -ENOMEM, "seccomp_init");
-	/* A binary search instead of a chain: the filter runs on every system call. */
-	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	r = allow(ctx, e);
-	if (r == 0) {
-		r = seccomp_load(ctx);
-		if (r < 0)
-			r = err_set(e, r, "load the system call filter: error %d", -r);
-	}
-	seccomp_release(ctx);
-	return r < 0 ? r : 0;
+	return allow_list_apply(allowed, ARRAY_LEN(allowed), allow_unix_sockets, e);
 }
