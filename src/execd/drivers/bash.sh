@@ -6,6 +6,7 @@ command eval @CODE@ </dev/null >&101 2>&102 100>&- 101>&- 102>&-; command : "@ID
 command : "$?:$_"
 command test "x$_" != "x${_#*:@ID@:}" && command : "${_#x}" || command : "${_%%:*}"
 command : "${_/#x0/130}"
-command test 0 -eq "${_#x}" || command printf '{"ev":"error","id":"@ID@",%s,%s:"%s",%s:["%s %s"]}\n' \
+command test 0 -eq "${_#x}" ||
+	command printf '{"ev":"error","id":"@ID@",%s,%s:"%s",%s:["%s %s"]}\n' \
 	'"ename":"CommandExecError"' '"evalue"' "$_" '"traceback"' 'exit status' "$_" >&100
 command printf '{"ev":"done","id":"@ID@"}\n' >&100
