@@ -52,17 +52,6 @@ static void end(struct import *i, const struct failure *f)
 
 /* ---- what the job has made ---- */
 
-static bool get_digest(const struct json *v, const char *key, char *ret)
-{
-	struct view text;
-
-	if (!json_str(json_get(v, key), &text) || !image_ref_digest_valid(text))
-		return false;
-	memcpy(ret, text.p, text.len);
-	ret[text.len] = '\0';
-	return true;
-}
-
 /* The layer as it is here already, or as it was made just now. */
 static int take_layer(struct import *i, const struct json *v, uint64_t *ret, struct err *e)
 {
@@ -75,7 +64,7 @@ static int take_layer(struct import *i, const struct json *v, uint64_t *ret, str
 	int64_t number, n;
 	int r;
 
-	if (!get_digest(v, "diff_id", diff_id) || !json_int(json_get(v, "number"), &number) ||
+	if (!job_digest(v, "diff_id", diff_id) || !json_int(json_get(v, "number"), &number) ||
 	    number < (int64_t)i->first || number >= (int64_t)(i->first + NUMBERS))
 		return err_set(e, -EPROTO, "a layer of the archive has no number");
 	there = layers_find(i->app->layers, view_of(diff_id));
@@ -127,7 +116,7 @@ static int take_image(struct import *i, const struct json *v, struct err *e)
 	struct image *image;
 	int r = 0;
 
-	if (!get_digest(v, "config_digest", id) || json_len(layers) == 0 ||
+	if (!job_digest(v, "config_digest", id) || json_len(layers) == 0 ||
 	    json_len(layers) > IMAGES_LAYERS_MAX)
 		return err_set(e, -EBADMSG, "an image of the archive has no layers, or too many");
 	numbers = mem_new_array(uint64_t, json_len(layers));

@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "codec/image_ref.h"
 #include "codec/json.h"
 #include "net/loop.h"
 #include "net/sendq.h"
@@ -224,6 +225,17 @@ static void on_ready(void *arg, int fd, unsigned events)
 	}
 	if (events & LOOP_READ)
 		on_readable(job);
+}
+
+bool job_digest(const struct json *v, const char *key, char *ret)
+{
+	struct view text;
+
+	if (!json_str(json_get(v, key), &text) || !image_ref_digest_valid(text))
+		return false;
+	memcpy(ret, text.p, text.len);
+	ret[text.len] = '\0';
+	return true;
 }
 
 /* ---- the beginning of a job ---- */

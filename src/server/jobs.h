@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/macro.h"
@@ -54,3 +55,6 @@ struct job *job_start(struct jobs *j, enum job_kind kind, struct view request,
 /* One more line, for a job that waits for it. */
 void job_say(struct job *job, struct view line);
 void job_cancel(struct job *job); /* accepts NULL; a program that runs is told by a closed socket */
+
+/* "sha256:..." in a job's answer; `ret` has room for IMAGE_REF_DIGEST_LEN and a NUL. */
+osb_must_check bool job_digest(const struct json *v, const char *key, char *ret);

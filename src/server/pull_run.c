@@ -61,22 +61,11 @@ static void manifest_free(struct pull_manifest *m)
 	free(m);
 }
 
-static bool get_digest(const struct json *v, const char *key, char *ret)
-{
-	struct view text;
-
-	if (!json_str(json_get(v, key), &text) || !image_ref_digest_valid(text))
-		return false;
-	memcpy(ret, text.p, text.len);
-	ret[text.len] = '\0';
-	return true;
-}
-
 static bool get_layer(const struct json *v, struct pull_layer *ret)
 {
 	struct view media_type;
 
-	if (!get_digest(v, "digest", ret->digest) || !get_digest(v, "diff_id", ret->diff_id) ||
+	if (!job_digest(v, "digest", ret->digest) || !job_digest(v, "diff_id", ret->diff_id) ||
 	    !json_str(json_get(v, "media_type"), &media_type) || view_has(media_type, '\0'))
 		return false;
 	ret->media_type = mem_strndup(media_type.p, media_type.len);
@@ -100,8 +89,8 @@ static struct pull_manifest *read_manifest(struct pull *p, const struct json *v)
 {
 	const struct json *layers = json_get(v, "layers");
 	struct pull_manifest *m = mem_new(struct pull_manifest);
-	bool good = get_digest(v, "digest", m->digest) &&
-		    get_digest(v, "config_digest", m->config_digest) && json_len(layers) > 0 &&
+	bool good = job_digest(v, "digest", m->digest) &&
+		    job_digest(v, "config_digest", m->config_digest) && json_len(layers) > 0 &&
 		    json_len(layers) <= IMAGES_LAYERS_MAX &&
 		    (m->config = get_config(json_get(v, "config"))) != NULL;
 

@@ -6,33 +6,19 @@ import urllib.parse
 
 import pytest
 
-from server_process import Server, eventually, format_request
+from image_tools import PATIENT, base, server  # noqa: F401
+from server_process import SLEEP, Server, eventually, format_request
 from slow_registry import SlowRegistry
 
 import registry as images  # tests/image
 
-SLEEP = ["sleep", "100000"]
-PATIENT = "[images]\ncreate_wait_seconds = 50\n"  # however loaded the machine is
 PULL_FAILED = "DOCKER::SANDBOX_IMAGE_PULL_FAILED"
-
-
-@pytest.fixture(scope="module")
-def server():
-    s = Server(more=PATIENT)
-    yield s
-    assert s.process.poll() is None, "the server has died\n" + s.said()
-    s.destroy()
 
 
 @pytest.fixture
 def slow():
     with SlowRegistry() as registry:
         yield registry
-
-
-@pytest.fixture(scope="module")
-def base():
-    return images.busybox_layer()
 
 
 def image_of(base, text):
