@@ -41,6 +41,7 @@ struct runtime_spec {
 	const char *hostname;
 	struct runtime_limits limits;
 	bool network;		/* outward NAT, else loopback only */
+	bool policed;		/* closed from the start: see `netwatch` */
 	struct view start_file; /* JSON for execd */
 };
 
@@ -58,6 +59,24 @@ typedef void runtime_done_fn(void *arg, const struct err *e); /* e is NULL on su
 typedef void runtime_create_fn(void *arg, const struct runtime_handle *handle, const struct err *e);
 typedef void runtime_connect_fn(void *arg, int fd, const struct err *e); /* fd is the callee's */
 typedef void runtime_stats_fn(void *arg, const struct runtime_stats *stats, const struct err *e);
+
+/*
+ * What it takes to police a sandbox's network, made inside its namespace: sockets for nftables
+ * (nfset), for its log (NFLOG), for lists of its connections (sock_diag); DNS over UDP and TCP,
+ * HTTP for the vault.
+ */
+enum {
+	RUNTIME_NET_SETS,
+	RUNTIME_NET_LOG,
+	RUNTIME_NET_DIAG,
+	RUNTIME_NET_DNS_UDP,
+	RUNTIME_NET_DNS_TCP,
+	RUNTIME_NET_HTTP,
+	RUNTIME_NET_FDS
+};
+
+typedef void runtime_netwatch_fn(void *arg, const int fds[RUNTIME_NET_FDS],
+				 const struct err *e); /* fds are the callee's, or NULL */
 
 /* News that nobody asked for. */
 struct runtime_events {
@@ -81,6 +100,9 @@ struct runtime_ops {
 	/* A connection to execd itself: queues in the kernel until execd accepts. */
 	void (*connect_execd)(struct runtime *r, const char *id, runtime_connect_fn *fn, void *arg);
 	void (*stats)(struct runtime *r, const char *id, runtime_stats_fn *fn, void *arg);
+	/* Closes the network of a sandbox, unless it was created closed, and opens the means to
+	 * police it; may be asked again. */
+	void (*netwatch)(struct runtime *r, const char *id, runtime_netwatch_fn *fn, void *arg);
 	/* Before layers are removed: nothing is kept ready on them after the answer. */
 	void (*forget_layers)(struct runtime *r, const uint64_t *layers, size_t n,
 			      runtime_done_fn *fn, void *arg);

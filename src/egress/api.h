@@ -1,0 +1,14 @@
+/*
+ * egress/api.h - the HTTP API of every policed sandbox: /policy, /credential-vault, /healthz and
+ * the decisions.  Beside the worker, the paths begin with /boxes/{id}.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+struct egress;
+struct err;
+
+/* Answers on `listen_fd` (taken).  With `only`, for that box and without a prefix. */
+struct box;
+osb_must_check int api_new(struct egress *g, int listen_fd, struct box *only, struct err *e);

@@ -1,0 +1,40 @@
+/*
+ * egress/egress.h - what the parts of opensandbox-egress share.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/net_policy.h"
+
+struct always;
+struct control;
+struct dns_cache;
+struct dns_upstreams;
+struct http_proxies;
+struct http_server;
+struct loop;
+struct map;
+struct settings;
+struct tls_bridges;
+struct tls_client;
+struct webhook;
+
+struct egress {
+	struct loop *loop;
+	const struct settings *settings; /* flags and environment, see settings.h */
+	struct map *boxes;		 /* id -> struct box */
+	struct control *control;	 /* the worker, or NULL when alone */
+	struct always *always;		 /* the operator's lists */
+	struct dns_upstreams *upstreams;
+	struct dns_cache *cache;
+	struct webhook *webhook;
+	struct http_server *api;   /* /policy, /credential-vault, ... */
+	struct http_server *proxy; /* the sandboxes' own HTTP, decrypted */
+	struct http_proxies *proxies;
+	struct tls_bridges *bridges;
+	struct tls_client *tls_client; /* towards the servers that sandboxes call */
+	unsigned char secret[32];      /* what keys of CAs are derived from */
+};

@@ -1,0 +1,61 @@
+/*
+ * net/tls.h - TLS as a bridge: whoever speaks HTTP reads and writes a plain socket, the other end
+ * of which is encrypted in this process.
+ *
+ * A bridge couples an encrypted connection with one end of a socketpair; the other end is given
+ * out.  Back-pressure, half-closes and ends pass through it both ways; it frees itself when
+ * both sides have ended.  Nothing here blocks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "base/view.h"
+
+struct err;
+struct loop;
+struct tls_bridges; /* all that are under way, so that their owner can end them */
+struct tls_server;
+struct tls_client;
+
+struct tls_bridges *tls_bridges_new(struct loop *l);
+void tls_bridges_free(struct tls_bridges *all); /* accepts NULL; cuts them */
+size_t tls_bridges_count(const struct tls_bridges *all);
+
+/* ---- servers ---- */
+
+/* A certificate chain and its key from files, read again by tls_server_reload(): -errno with a
+ * sentence leaves the old ones in use.  TLS 1.2 and later, ALPN "http/1.1". */
+osb_must_check int tls_server_new(const char *cert_file, const char *key_file,
+				  struct tls_server **ret, struct err *e);
+osb_must_check int tls_server_reload(struct tls_server *s, struct err *e);
+void tls_server_free(struct tls_server *s); /* accepts NULL */
+
+/* Or a certificate for each name, as it is asked for: `find` fills in a context that the callee
+ * keeps (an SSL_CTX *, borrowed for the handshake), NULL ends the connection. */
+typedef void *tls_find_fn(void *arg, const char *server_name);
+osb_must_check int tls_server_new_found(tls_find_fn *find, void *arg, struct tls_server **ret,
+					struct err *e);
+
+/*
+ * Begins the handshake on `fd` (taken, non-blocking; `early` are bytes that were read from it
+ * already).  The plain end is called back once the handshake is done: fd -1 and a sentence if it
+ * failed, or took longer than 10 seconds.
+ */
+typedef void tls_done_fn(void *arg, int plain_fd, const struct err *e);
+void tls_accept(struct tls_bridges *all, struct tls_server *s, int fd, struct view early,
+		tls_done_fn *fn, void *arg);
+
+/* ---- clients ---- */
+
+/* Verifies with the system's authorities and, if given, those in a PEM file or directory. */
+osb_must_check int tls_client_new(const char *ca_path, struct tls_client **ret, struct err *e);
+void tls_client_free(struct tls_client *c); /* accepts NULL */
+
+/* The same towards a server called `name` (verified, and sent as SNI; an address is verified as
+ * such). */
+void tls_connect(struct tls_bridges *all, struct tls_client *c, int fd, const char *name,
+		 tls_done_fn *fn, void *arg);
