@@ -23,6 +23,7 @@
 #include "codec/toml.h"
 #include "server/config_images.h"
 #include "server/config_schema.h"
+#include "server/egress_settings.h"
 
 #define ARENA_MAX     ((size_t)16 << 20)
 #define ALIASES_MAX   256
@@ -398,6 +399,8 @@ int config_load(const char *path, config_warn_fn *warn_fn, void *arg, struct con
 		r = apply_file(&reader, buf_view(&text), e);
 	if (r == 0)
 		r = check(&c, e);
+	if (r == 0)
+		r = egress_settings_load(&c, e);
 	if (r == 0)
 		r = config_read_docker(&c, e);
 	if (r < 0) {

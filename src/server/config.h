@@ -61,6 +61,13 @@ struct config {
 	/* [storage] */
 	struct strv allowed_host_paths;
 	char *ossfs_program; /* or NULL: whichever is installed */
+	/* [egress] */
+	char *egress_mode;   /* "dns+nft", "dns" */
+	char *egress_refuse; /* "reject", "drop" */
+	struct strv egress_dns_upstream;
+	int64_t egress_dns_upstream_timeout, egress_max_rules;
+	char *egress_rules_dir;
+	char *egress_deny_webhook; /* or NULL */
 	/* [renew_intent] */
 	bool renew_enabled;
 	int64_t renew_min_interval_seconds;

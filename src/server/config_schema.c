@@ -14,6 +14,8 @@
 static const char *const levels[] = {"DEBUG", "INFO",  "WARNING",  "WARN",
 				     "ERROR", "FATAL", "CRITICAL", NULL};
 static const char *const runtimes[] = {"native", NULL};
+static const char *const egress_modes[] = {"dns+nft", "dns", NULL};
+static const char *const egress_ways[] = {"reject", "drop", NULL};
 static const char *const policies[] = {"IfNotPresent", "Always", "Never", NULL};
 
 /* clang-format off */
@@ -118,6 +120,28 @@ const struct config_key config_keys[] = {
 	 "`ossfs2`, `s3fs`, or anything else as `ossfs`. By default whichever of them is "
 	 "installed."},
 
+	{"egress", "mode", CONFIG_STRING, AT(egress_mode), 0, 0, egress_modes, "\"dns+nft\"",
+	 "How network policies are enforced: `dns+nft` refuses names and addresses, `dns` filters "
+	 "names alone and lets every address pass. The environment's OPENSANDBOX_EGRESS_MODE, and "
+	 "the variables that [egress.md](egress.md) names, go before this section."},
+	{"egress", "dns_upstream", CONFIG_STRINGS, AT(egress_dns_upstream), 0, 0, NULL, "[]",
+	 "DNS servers that are asked for sandboxes with a policy, as `\"198.51.100.1\"` or "
+	 "`\"198.51.100.1:5353\"`, in this order. None: those of the host."},
+	{"egress", "dns_upstream_timeout", NUMBER, AT(egress_dns_upstream_timeout), 1, 120, NULL,
+	 "5",
+	 "Seconds to wait for a DNS server's answer."},
+	{"egress", "refuse", CONFIG_STRING, AT(egress_refuse), 0, 0, egress_ways, "\"reject\"",
+	 "What becomes of packets that a policy does not allow: `reject` tells the program at "
+	 "once, `drop` lets it wait."},
+	{"egress", "max_rules", NUMBER, AT(egress_max_rules), 0, 1000000, NULL, "4096",
+	 "Rules that one policy may have. 0: no limit."},
+	{"egress", "rules_dir", CONFIG_STRING, AT(egress_rules_dir), 0, 0, NULL,
+	 "\"/var/egress/rules\"",
+	 "Directory of `deny.always` and `allow.always`: targets, one a line, that go before every "
+	 "policy. They are read again every minute."},
+	{"egress", "deny_webhook", CONFIG_STRING, AT(egress_deny_webhook), 0, 0, NULL, NULL,
+	 "Address that names which were refused are posted to."},
+
 	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
 	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},
 	{"renew_intent", "min_interval_seconds", NUMBER, AT(renew_min_interval_seconds),
@@ -141,7 +165,9 @@ const struct config_idle config_idle[] = {
 	{"kubernetes", "the runtime is native"},
 	{"agent_sandbox", "the runtime is native"},
 	{"ingress", "endpoints lead through this server"},
-	{"egress", "network policies are not offered yet"},
+	{"egress.image", "the filter comes with the server"},
+	{"egress.disable_ipv6", "sandboxes reach nothing over IPv6"},
+	{"egress.otlp_endpoint", "telemetry is not offered yet"},
 	{"proxy", "the proxy reaches sandboxes directly"},
 	{"secure_runtime", "the runtime is native"},
 	{"tenants", "there is one tenant"},
@@ -164,6 +190,7 @@ static const struct {
 	{"images", "Where images come from and how long they stay; see [images.md](images.md)."},
 	{"images.mirrors", "Nearer copies of registries."},
 	{"storage", "What of the host's files sandboxes may see."},
+	{"egress", "What sandboxes with a network policy may reach; see [egress.md](egress.md)."},
 	{"renew_intent", "Sandboxes that live on while they are used."},
 };
 /* clang-format on */
