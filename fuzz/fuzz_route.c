@@ -14,11 +14,11 @@ static void must(bool holds)
 		abort();
 }
 
-static void check(const struct route *r, struct view text)
+static void check(const struct route_to *r, struct view text)
 {
 	static const struct route_key key = {.id = 'k', .len = 3, .secret = "abc"};
 	char signature[ROUTE_SIGNATURE + 1], expires[ROUTE_B36_MAX];
-	struct route own = *r;
+	struct route_to own = *r;
 
 	must(r->port > 0 && r->id.len > 0 && r->id.len <= ROUTE_ID_MAX);
 	must(r->id.p >= text.p && r->id.p + r->id.len <= text.p + text.len);
@@ -36,7 +36,7 @@ static void check(const struct route *r, struct view text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct view text = view_mem(data, size), rest;
-	struct route r;
+	struct route_to r;
 
 	if (route_parse_label(text, &r))
 		check(&r, text);

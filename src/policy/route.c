@@ -97,9 +97,9 @@ static bool take_last(struct view *rest, struct view *ret)
 	return true;
 }
 
-static bool parse_signed(struct view text, struct route *ret)
+static bool parse_signed(struct view text, struct route_to *ret)
 {
-	struct route r = {.id = text, .is_signed = true};
+	struct route_to r = {.id = text, .is_signed = true};
 	struct view port;
 	uint64_t when;
 
@@ -111,9 +111,9 @@ static bool parse_signed(struct view text, struct route *ret)
 	return true;
 }
 
-bool route_parse_label(struct view text, struct route *ret)
+bool route_parse_label(struct view text, struct route_to *ret)
 {
-	struct route r = {.id = text};
+	struct route_to r = {.id = text};
 	struct view port;
 
 	if (parse_signed(text, ret))
@@ -138,7 +138,7 @@ static bool take_segment(struct view *path, struct view *ret)
 	return true;
 }
 
-static void take_signature(struct view *path, struct route *r)
+static void take_signature(struct view *path, struct route_to *r)
 {
 	struct view rest = *path, expires, signature;
 	uint64_t when;
@@ -152,10 +152,10 @@ static void take_signature(struct view *path, struct route *r)
 	*path = rest;
 }
 
-bool route_parse_path(struct view target, bool may_be_signed, struct route *ret,
+bool route_parse_path(struct view target, bool may_be_signed, struct route_to *ret,
 		      struct view *ret_rest)
 {
-	struct route r = {0};
+	struct route_to r = {0};
 	struct view port;
 
 	if (!take_segment(&target, &r.id) || !is_id(r.id) || !take_segment(&target, &port) ||
@@ -205,8 +205,8 @@ void route_sign(const struct route_key *key, struct view id, uint16_t port, uint
 	sign(key, id, port, view_of(text), ret);
 }
 
-enum route_verdict route_verify(const struct route_key *keys, size_t keys_n, const struct route *r,
-				uint64_t now_s)
+enum route_verdict route_verify(const struct route_key *keys, size_t keys_n,
+				const struct route_to *r, uint64_t now_s)
 {
 	char expected[ROUTE_SIGNATURE + 1];
 	uint64_t when;

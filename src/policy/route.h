@@ -19,7 +19,7 @@
 #define ROUTE_SIGNATURE	 9
 #define ROUTE_SECRET_MAX 1024
 
-struct route {
+struct route_to {
 	struct view id;
 	uint16_t port;
 	bool is_signed;	     /* it has the form of a signed one; nothing was verified */
@@ -32,14 +32,14 @@ void route_b36_format(uint64_t n, char ret[ROUTE_B36_MAX]);
 osb_must_check bool route_b36_parse(struct view text, uint64_t *ret);
 
 /* False: it is no route.  Ids may hold '-'. */
-osb_must_check bool route_parse_label(struct view text, struct route *ret);
+osb_must_check bool route_parse_label(struct view text, struct route_to *ret);
 
 /*
  * "/<id>/<port>/rest": *ret_rest is what the sandbox is asked for, "/" if nothing follows; it
  * begins with '/', or with '?' when a query follows the port.  With `may_be_signed`,
  * "/<id>/<port>/<expires>/<signature>/rest" is a signed one.
  */
-osb_must_check bool route_parse_path(struct view target, bool may_be_signed, struct route *ret,
+osb_must_check bool route_parse_path(struct view target, bool may_be_signed, struct route_to *ret,
 				     struct view *ret_rest);
 
 struct route_key {
@@ -54,5 +54,5 @@ void route_sign(const struct route_key *key, struct view id, uint16_t port, uint
 enum route_verdict { ROUTE_VALID, ROUTE_FORGED, ROUTE_EXPIRED, ROUTE_NO_KEY };
 
 /* Time does not tell where two signatures differ. */
-enum route_verdict route_verify(const struct route_key *keys, size_t keys_n, const struct route *r,
-				uint64_t now_s);
+enum route_verdict route_verify(const struct route_key *keys, size_t keys_n,
+				const struct route_to *r, uint64_t now_s);

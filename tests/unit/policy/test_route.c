@@ -86,7 +86,7 @@ static void labels_are_split_from_the_right(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		bool ok = cases[i].id && cases[i].port;
-		struct route r;
+		struct route_to r;
 
 		assert_int_equal(route_parse_label(view_of(cases[i].text), &r), ok);
 		if (!ok)
@@ -119,7 +119,7 @@ static void paths_keep_what_follows(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct view rest;
-		struct route r;
+		struct route_to r;
 		bool ok = route_parse_path(view_of(cases[i].target), cases[i].may_be_signed, &r,
 					   &rest);
 
@@ -152,7 +152,7 @@ static void only_the_right_key_opens_in_time(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct route r;
+		struct route_to r;
 
 		assert_true(route_parse_label(view_of(cases[i].text), &r));
 		assert_int_equal(route_verify(keys, 2, &r, cases[i].now_s), cases[i].verdict);
