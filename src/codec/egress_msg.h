@@ -8,6 +8,10 @@
  * "vault": {...} or absent, "settings": {...} or absent}.  `settings` are the request's
  * OPENSANDBOX_EGRESS_* variables.  The worker passes `vault` back as it got it, and keeps it in
  * memory alone.
+ *
+ * Every connection begins with what egress has: a CHANGED for each of its boxes, then HELLO.  A
+ * worker that was started again learns of vaults that way; it gives what is missing or different
+ * with ADD, and takes away with REMOVE what it does not know.
  */
 #pragma once
 
@@ -31,7 +35,7 @@ enum egress_kind {
 	EGRESS_CA,    /* OK carries the certificate of the sandbox's CA as a document (PEM) */
 	EGRESS_SAVED, /* answer to CHANGED: code 0 or -errno */
 	/* egress to worker */
-	EGRESS_HELLO = 64, /* first after a start: it knows no sandbox yet */
+	EGRESS_HELLO = 64, /* once per connection: all that it has was told before */
 	EGRESS_OK,
 	EGRESS_FAILED,
 	EGRESS_CHANGED, /* fds: document.  The change holds when the worker says SAVED with 0 */
