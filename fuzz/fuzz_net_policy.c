@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(json_writer_end(&writer) == 0);
 	must(json_parse(buf_view(&text), 0, &w, &e) == 0);
 	must(net_policy_from_json(w, p.n, &again, &e) == 0);
-	must(again.n == p.n && again.default_allow == p.default_allow);
+	must(again.n == p.n && again.default_allow == p.default_allow && again.mode == p.mode);
 	for (size_t i = 0; i < p.n; i++)
 		must(strcmp(again.rules[i].key, p.rules[i].key) == 0);
 	must(net_policy_merge(&again, json_get(w, "egress"), 0, &e) == 0 && again.n <= p.n);

@@ -15,7 +15,32 @@
 #include "codec/json.h"
 #include "codec/json_writer.h"
 
+/* What JSON and people put around words. */
+static struct view trim(struct view v)
+{
+	static const char blanks[] = " \t\r\n\v\f";
+
+	while (v.len && v.p[0] && strchr(blanks, v.p[0]))
+		v = view_skip(v, 1);
+	while (v.len && v.p[v.len - 1] && strchr(blanks, v.p[v.len - 1]))
+		v = view_first(v, v.len - 1);
+	return v;
+}
+
 /* ---- targets ---- */
+
+/* ::ffff:192.0.2.1 is another way to write 192.0.2.1, and packets to it are IPv4. */
+static void unmap(struct net_prefix *p)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (!p->v6 || p->bits < 96 || memcmp(p->bytes, mapped, sizeof(mapped)) != 0)
+		return;
+	memmove(p->bytes, p->bytes + 12, 4);
+	memset(p->bytes + 4, 0, 12);
+	p->v6 = false;
+	p->bits -= 96;
+}
 
 bool net_prefix_parse(struct view text, struct net_prefix *ret)
 {
@@ -40,6 +65,7 @@ bool net_prefix_parse(struct view text, struct net_prefix *ret)
 	ret->bits = bits;
 	for (unsigned i = bits; i < 128; i++)
 		ret->bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+	unmap(ret);
 	return true;
 }
 
@@ -81,7 +107,7 @@ static bool read_target(struct view text, struct net_rule *rule)
 {
 	struct view name = text;
 
-	text = name = view_trim(text);
+	text = name = trim(text);
 	if (text.len > NET_TARGET_MAX)
 		return false;
 	if (net_prefix_parse(text, &rule->prefix)) {
@@ -128,7 +154,7 @@ static void push(struct net_policy *p, const struct net_rule *rule)
 
 static int read_action(struct view text, bool *ret_allow)
 {
-	text = view_trim(text);
+	text = trim(text);
 	if (view_iis(text, "allow"))
 		*ret_allow = true;
 	else if (view_iis(text, "deny") || text.len == 0)
@@ -136,6 +162,30 @@ static int read_action(struct view text, bool *ret_allow)
 	else
 		return -EINVAL;
 	return 0;
+}
+
+static const char *const mode_names[] = {
+	[NET_ENFORCE] = "enforce",
+	[NET_LEARN] = "learn",
+	[NET_DRY_RUN] = "dry-run",
+};
+
+static int read_mode(const struct json *v, enum net_mode *ret, struct err *e)
+{
+	struct view mode = VIEW_NONE;
+	int r = json_field_string(v, "mode", &mode, e);
+
+	mode = trim(mode);
+	if (r < 0 || mode.len == 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_LEN(mode_names); i++) {
+		if (view_iis(mode, mode_names[i])) {
+			*ret = (enum net_mode)i;
+			return 0;
+		}
+	}
+	return err_set(e, -EINVAL, "mode must be enforce, learn or dry-run, not '%.*s'",
+		       (int)MIN(mode.len, (size_t)40), mode.p);
 }
 
 static int read_rule(const struct json *v, size_t i, struct net_rule *ret, struct err *e)
@@ -152,7 +202,7 @@ static int read_rule(const struct json *v, size_t i, struct net_rule *ret, struc
 	if (read_action(action, &ret->allow) < 0)
 		return err_set(e, -EINVAL, "rule %zu: action must be allow or deny, not '%.*s'", i,
 			       (int)MIN(action.len, (size_t)40), action.p);
-	if (view_trim(target).len == 0)
+	if (trim(target).len == 0)
 		return err_set(e, -EINVAL, "rule %zu: target must not be empty", i);
 	if (!read_target(target, ret))
 		return err_set(e, -EINVAL,
@@ -192,6 +242,8 @@ int net_policy_from_json(const struct json *v, size_t max, struct net_policy *re
 		r = json_field_string(v, "defaultAction", &action, e);
 		if (r >= 0)
 			r = json_field_array(v, "egress", &rules, e);
+		if (r >= 0)
+			r = read_mode(v, &p.mode, e);
 	}
 	if (r >= 0 && read_action(action, &p.default_allow) < 0)
 		r = err_set(e, -EINVAL, "defaultAction must be allow or deny, not '%.*s'",
@@ -224,10 +276,11 @@ static void move_unseen(struct net_policy *to, struct net_policy *from, struct m
 int net_policy_merge(struct net_policy *p, const struct json *rules, size_t max, struct err *e)
 {
 	osb_cleanup(net_policy_done) struct net_policy incoming = NET_POLICY_NONE;
-	struct net_policy merged = {.default_allow = p->default_allow};
+	struct net_policy merged = {.mode = p->mode, .default_allow = p->default_allow};
 	osb_cleanup(map_freep) struct map *seen = map_new();
 	size_t n = 0;
-	int r = read_rules(rules, max, &incoming, e);
+	/* Only what is left of them counts. */
+	int r = read_rules(rules, 0, &incoming, e);
 
 	if (r < 0)
 		return r;
@@ -253,7 +306,7 @@ static int read_keys(const struct json *targets, struct map *keys, struct err *e
 
 		if (!json_str(json_at(targets, i), &target))
 			return err_set(e, -EINVAL, "target %zu must be a string", i);
-		key = lower(view_trim(target));
+		key = lower(trim(target));
 		map_put(keys, view_of(key), keys);
 	}
 	return 0;
@@ -286,18 +339,27 @@ void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, si
 
 	*ret_bad = 0;
 	while (view_split(&text, '\n', &line)) {
-		struct net_rule rule = {.allow = allow};
+		struct net_rule rule = {.allow = allow, .always = true};
 
-		line = view_first(line, view_find(line, '#'));
-		if (view_ends(line, VIEW("\r")))
-			line = view_first(line, line.len - 1);
-		line = view_trim(line);
+		line = trim(view_first(line, view_find(line, '#')));
 		if (line.len == 0)
 			continue;
 		if ((max && p->n >= max) || !read_target(line, &rule))
 			++*ret_bad;
 		else
 			push(p, &rule);
+	}
+}
+
+void net_policy_append(struct net_policy *p, const struct net_policy *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct net_rule rule = from->rules[i];
+
+		rule.target = mem_strdup(rule.target);
+		rule.key = mem_strdup(rule.key);
+		rule.name = rule.name ? mem_strdup(rule.name) : NULL;
+		push(p, &rule);
 	}
 }
 
@@ -338,9 +400,16 @@ const struct net_rule *net_policy_find_address(const struct net_policy *p, bool 
 
 const char *net_policy_mode(const struct net_policy *p)
 {
+	if (p->mode != NET_ENFORCE)
+		return mode_names[p->mode];
 	if (p->n > 0)
 		return "enforcing";
 	return p->default_allow ? "allow_all" : "deny_all";
+}
+
+bool net_policy_forgives(const struct net_policy *p, const struct net_rule *rule)
+{
+	return p->mode != NET_ENFORCE && !(rule && rule->always);
 }
 
 void net_policy_write(const struct net_policy *p, struct json_writer *w)
@@ -356,5 +425,7 @@ void net_policy_write(const struct net_policy *p, struct json_writer *w)
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
+	if (p->mode != NET_ENFORCE)
+		json_put_cstr(w, "mode", mode_names[p->mode]);
 	json_write_object_end(w);
 }

@@ -22,6 +22,13 @@ struct json_writer;
 
 enum net_target_kind { NET_HOST, NET_BELOW, NET_ADDRESSES };
 
+/* In a lenient mode nothing that a rule of the policy refuses is refused; it is recorded. */
+enum net_mode {
+	NET_ENFORCE,
+	NET_LEARN,   /* to find out what a policy has to allow */
+	NET_DRY_RUN, /* to find out what this policy would refuse */
+};
+
 struct net_prefix {
 	bool v6;
 	uint8_t bytes[16];
@@ -30,6 +37,7 @@ struct net_prefix {
 
 struct net_rule {
 	bool allow;
+	bool always; /* the operator's: holds in every mode */
 	enum net_target_kind kind;
 	char *target; /* as written, trimmed */
 	char *key;    /* the same in lower case: what makes two targets one */
@@ -38,6 +46,7 @@ struct net_rule {
 };
 
 struct net_policy {
+	enum net_mode mode;
 	bool default_allow;
 	struct net_rule *rules;
 	size_t n;
@@ -49,8 +58,9 @@ struct net_policy {
 void net_policy_done(struct net_policy *p);
 
 /*
- * From `{"defaultAction": ..., "egress": [{"action": ..., "target": ...}]}`; NULL and {} deny all.
- * -EINVAL with a sentence that names the rule, -E2BIG over `max` rules (0 = no limit).
+ * From `{"defaultAction": ..., "egress": [{"action": ..., "target": ...}], "mode": ...}`; NULL and
+ * {} deny all.  -EINVAL with a sentence that names the rule, -E2BIG over `max` rules (0 = no
+ * limit).
  */
 osb_must_check int net_policy_from_json(const struct json *v, size_t max, struct net_policy *ret,
 					struct err *e);
@@ -64,16 +74,23 @@ osb_must_check int net_policy_merge(struct net_policy *p, const struct json *rul
 osb_must_check int net_policy_remove(struct net_policy *p, const struct json *targets,
 				     size_t *ret_n, struct err *e);
 
-/* Adds one rule per line, `#` begins a comment: lists of the operator.  Lines that are no target
- * are counted, not taken. */
+/* Adds one rule per line, `#` begins a comment: lists of the operator, whose rules are marked as
+ * such.  Lines that are no target are counted, not taken. */
 void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, size_t max,
 			  size_t *ret_bad);
 
-/* {"defaultAction":"deny","egress":[...]}; "egress" is always an array. */
+/* Adds copies of `from`'s rules behind those of `p`. */
+void net_policy_append(struct net_policy *p, const struct net_policy *from);
+
+/* {"defaultAction":"deny","egress":[...]}; "egress" is always an array, "mode" is there if it is
+ * not "enforce". */
 void net_policy_write(const struct net_policy *p, struct json_writer *w);
 
-/* "allow_all", "deny_all" or "enforcing". */
+/* "learn" or "dry-run"; otherwise "allow_all", "deny_all" or "enforcing". */
 const char *net_policy_mode(const struct net_policy *p);
+
+/* Does what `rule` (NULL = the default) refuses pass all the same? */
+bool net_policy_forgives(const struct net_policy *p, const struct net_rule *rule);
 
 /* The rule that decides, or NULL when the default does. */
 const struct net_rule *net_policy_find_name(const struct net_policy *p, const char *name);

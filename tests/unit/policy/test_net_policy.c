@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -80,6 +81,11 @@ static void what_is_no_policy_is_refused(void **state)
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"10.0.0.0/33\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"10.0.0.0/\"}]}", -EINVAL},
 		{"{\"defaultAction\":\"drop\"}", -EINVAL},
+		{"{\"mode\":\"permissive\"}", -EINVAL},
+		{"{\"mode\":1}", -EINVAL},
+		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"*\"}]}", -EINVAL},
+		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"*.\"}]}", -EINVAL},
+		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"a.*.b\"}]}", -EINVAL},
 		{"{\"egress\":[{\"target\":\"a\"},{\"target\":\"b\"},{\"target\":\"c\"}]}", -E2BIG},
 	};
 
@@ -143,6 +149,10 @@ static void networks_hold_their_addresses(void **state)
 		{"2001:db8::/33", "2001:db8:8000::1", false},
 		{"::/0", "10.0.0.1", false},
 		{"0.0.0.0/0", "::1", false},
+		{"::ffff:192.0.2.7", "192.0.2.7", true},
+		{"::ffff:192.0.2.0/120", "192.0.2.9", true},
+		{"::ffff:0:0/95", "192.0.2.9", false},
+		{"192.0.2.0/24", "::ffff:192.0.2.9", true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -197,6 +207,64 @@ static void a_patch_goes_before_and_replaces_by_target(void **state)
 	net_policy_done(&p);
 }
 
+static void only_rules_that_are_left_of_a_patch_count(void **state)
+{
+	osb_cleanup(json_freep) struct json *patch = json_of(
+		"[{\"target\":\"a.org\"},{\"target\":\"A.org\"},{\"target\":\"a.org\\n\"}]");
+	struct net_policy p = NET_POLICY_NONE;
+	struct err e = ERR_NONE;
+
+	assert_int_equal(net_policy_merge(&p, patch, 1, &e), 0);
+	assert_int_equal(p.n, 1);
+	net_policy_done(&p);
+}
+
+static void a_mode_stays_until_the_policy_is_replaced(void **state)
+{
+	static const char *const modes[] = {"learn", "dry-run"};
+	osb_cleanup(json_freep) struct json *patch = json_of("[{\"target\":\"a.org\"}]");
+	osb_cleanup(json_freep) struct json *targets = json_of("[\"a.org\"]");
+	struct err e = ERR_NONE;
+	struct net_policy p;
+	size_t n;
+
+	assert_int_equal(parse("{\"mode\":\"enforce\"}", 0, &p), 0);
+	assert_string_equal(net_policy_mode(&p), "deny_all");
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "{\"mode\":\" %s\"}", modes[i]);
+		assert_int_equal(parse(text, 0, &p), 0);
+		assert_string_equal(net_policy_mode(&p), modes[i]);
+		assert_int_equal(net_policy_merge(&p, patch, 0, &e), 0);
+		assert_string_equal(net_policy_mode(&p), modes[i]);
+		assert_int_equal(net_policy_remove(&p, targets, &n, &e), 0);
+		snprintf(text, sizeof(text),
+			 "{\"defaultAction\":\"deny\",\"egress\":[],\"mode\":\"%s\"}", modes[i]);
+		expect_text(&p, text);
+		net_policy_done(&p);
+	}
+}
+
+static void no_mode_forgives_what_the_operator_refuses(void **state)
+{
+	struct net_policy user, p = {.mode = NET_LEARN};
+	size_t bad;
+
+	assert_int_equal(parse("{\"egress\":[{\"target\":\"b.org\"}]}", 0, &user), 0);
+	net_policy_add_lines(&p, VIEW("a.org\n10.0.0.0/8\n"), false, 0, &bad);
+	net_policy_append(&p, &user);
+	net_policy_done(&user);
+	assert_int_equal(p.n, 3);
+	assert_false(net_policy_forgives(&p, net_policy_find_name(&p, "a.org")));
+	assert_true(net_policy_forgives(&p, net_policy_find_name(&p, "b.org")));
+	assert_true(net_policy_forgives(&p, NULL));
+	p.mode = NET_ENFORCE;
+	assert_false(net_policy_forgives(&p, net_policy_find_name(&p, "b.org")));
+	assert_false(net_policy_forgives(&p, NULL));
+	net_policy_done(&p);
+}
+
 static void targets_are_removed(void **state)
 {
 	osb_cleanup(json_freep) struct json *targets = json_of("[\" A.org \",\"none.org\"]");
@@ -240,6 +308,9 @@ int main(void)
 		cmocka_unit_test(networks_hold_their_addresses),
 		cmocka_unit_test(an_address_is_found_by_rules_of_addresses_alone),
 		cmocka_unit_test(a_patch_goes_before_and_replaces_by_target),
+		cmocka_unit_test(only_rules_that_are_left_of_a_patch_count),
+		cmocka_unit_test(a_mode_stays_until_the_policy_is_replaced),
+		cmocka_unit_test(no_mode_forgives_what_the_operator_refuses),
 		cmocka_unit_test(targets_are_removed),
 		cmocka_unit_test(lists_of_the_operator_are_read_line_by_line),
 	};
