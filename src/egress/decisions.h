@@ -1,8 +1,9 @@
 /*
  * egress/decisions.h - what was decided about a sandbox's traffic, the last thousand of it.
  *
- * Equal decisions that follow each other within a second are one with a count.  Each is a line of
- * JSON for diagnostics, and on the log if the operator wants it; learn mode makes a policy of them.
+ * Equal decisions that follow each other within a second are one with a count.  Each has a number
+ * that grows, and is a line of JSON for diagnostics and, if the operator wants it, for the log or a
+ * file.  Names that were denied are told to the webhook; lenient modes learn from all.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 struct box;
 struct buf;
 struct decisions;
+struct learn;
 struct net_rule;
 
 enum decision_kind { DECISION_NAME, DECISION_FLOW, DECISION_REQUEST };
@@ -38,5 +40,11 @@ struct decisions *decisions_new(struct box *b);
 void decisions_free(struct decisions *d); /* accepts NULL */
 void decisions_note(struct box *b, const struct decision *what);
 
-/* The newest `max`, oldest first, one JSON object a line. */
-osb_must_check int decisions_write(const struct decisions *d, size_t max, struct buf *out);
+/* What it wanted to reach while its policy was lenient; NULL = it never was. */
+const struct learn *decisions_learned(const struct decisions *d);
+void decisions_forget_learned(struct decisions *d);
+
+/* The newest `max` of those behind number `since`, oldest first, as objects of a JSON array or one
+ * a line. */
+osb_must_check int decisions_write(const struct decisions *d, uint64_t since, size_t max,
+				   bool lines, struct buf *out);
