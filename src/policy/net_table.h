@@ -39,7 +39,10 @@ struct net_table_options {
 	bool drop;   /* in silence; else with a reset or an ICMP message, so that programs fail fast
 		      */
 	bool marked; /* let packets with NET_TABLE_MARK pass: the filter is in here too */
+	bool open;   /* `all` holds everything at first: for who is connected already */
 };
+
+#define NET_TABLE_MAX_BYTES 8192
 
 /* For `nft -f -`; replaces a table that is there. */
 osb_must_check int net_table_write(const struct net_table_options *o, struct buf *out);

@@ -14,19 +14,24 @@
 struct err;
 struct nfset_batch;
 
-/* In sets of intervals an element is all from `first` to `last`, both included; else they are
- * equal. */
+/* An element of a set of intervals is all from `first` to `last`, both included.  In a set of
+ * single addresses (`single`) it is `first` alone; the kernel refuses what is meant for the other
+ * sort. */
 struct nfset_element {
-	bool v6;
+	bool v6, single;
 	uint8_t first[16], last[16]; /* the first four bytes for IPv4 */
 	uint32_t timeout_s;	     /* 0 = stays */
 };
 
-/* A socket for the caller's network namespace. */
+/* A socket for the caller's network namespace; it does not block. */
 osb_must_check int nfset_open(int *ret, struct err *e);
 
+#define NFSET_BATCH_MAX_BYTES (8u << 20)
+
+/* What does not fit into a batch makes its commit fail with -E2BIG. */
 struct nfset_batch *nfset_batch_new(const char *table); /* of family inet */
 void nfset_batch_free(struct nfset_batch *b);		/* accepts NULL */
+DEFINE_CLEANUP(struct nfset_batch *, nfset_batch_free)
 
 /* `set` without its "4" or "6": elements find theirs. Adjacent and overlapping intervals are joined
  * by the caller. */
