@@ -13,6 +13,7 @@ struct always;
 struct control;
 struct dns_cache;
 struct dns_upstreams;
+struct event_log;
 struct http_proxies;
 struct http_server;
 struct loop;
@@ -31,8 +32,9 @@ struct egress {
 	struct dns_upstreams *upstreams;
 	struct dns_cache *cache;
 	struct webhook *webhook;
-	struct http_server *api;   /* /policy, /credential-vault, ... */
-	struct http_server *proxy; /* the sandboxes' own HTTP, decrypted */
+	struct event_log *event_log; /* a file of decisions, or NULL */
+	struct http_server *api;     /* /policy, /credential-vault, ... */
+	struct http_server *proxy;   /* the sandboxes' own HTTP, decrypted */
 	struct http_proxies *proxies;
 	struct tls_bridges *bridges;
 	struct tls_client *tls_client; /* towards the servers that sandboxes call */
