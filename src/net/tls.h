@@ -27,6 +27,9 @@ struct tls_bridges *tls_bridges_new(struct loop *l);
 void tls_bridges_free(struct tls_bridges *all); /* accepts NULL; cuts them, no callback follows */
 size_t tls_bridges_count(const struct tls_bridges *all);
 
+/* How long a handshake may take from now on: 10 seconds if nothing was said. */
+void tls_bridges_patience(struct tls_bridges *all, uint64_t handshake_ms);
+
 /* ---- servers ---- */
 
 /* A certificate chain and its key from files, read again by tls_server_reload(): -errno with a
@@ -55,8 +58,8 @@ osb_must_check int tls_server_new_found(tls_find_fn *find, void *arg, struct tls
 /*
  * Begins the handshake on `fd` (taken, non-blocking; `early` are bytes that were read from it
  * already).  The plain end (non-blocking, now the callee's) is called back once the handshake is
- * done, never from within this call: fd -1 and a sentence if it failed, or took longer than 10
- * seconds.  The bridge that is returned may be cancelled until then; after that it is on its own.
+ * done, never from within this call: fd -1 and a sentence if it failed, or took too
+ * long.  The bridge that is returned may be cancelled until then; after that it is on its own.
  */
 typedef void tls_done_fn(void *arg, int plain_fd, const struct err *e);
 struct tls_bridge *tls_accept(struct tls_bridges *all, struct tls_server *s, int fd,

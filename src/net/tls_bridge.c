@@ -6,6 +6,7 @@
  * read is written at once if possible; only what is left over is kept.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <openssl/err.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@ struct tls_bridges {
 	struct loop *loop;
 	struct list list;
 	size_t n;
+	uint64_t handshake_ms;
 	char *scratch; /* what was read just now; one for all */
 };
 
@@ -68,9 +70,15 @@ struct tls_bridges *tls_bridges_new(struct loop *l)
 	struct tls_bridges *all = mem_new(struct tls_bridges);
 
 	all->loop = l;
+	all->handshake_ms = HANDSHAKE_MS;
 	all->scratch = mem_alloc(SCRATCH_BYTES);
 	list_init(&all->list);
 	return all;
+}
+
+void tls_bridges_patience(struct tls_bridges *all, uint64_t handshake_ms)
+{
+	all->handshake_ms = handshake_ms;
 }
 
 size_t tls_bridges_count(const struct tls_bridges *all)
@@ -358,11 +366,12 @@ static void fail(struct tls_bridge *b, const struct err *why)
 
 static void shake_late(void *arg)
 {
+	struct tls_bridge *b = arg;
 	struct err e = ERR_NONE;
 
-	(void)err_set(&e, -ETIMEDOUT, "the TLS handshake took longer than %d s",
-		      HANDSHAKE_MS / 1000);
-	fail(arg, &e);
+	(void)err_set(&e, -ETIMEDOUT, "the TLS handshake took longer than %" PRIu64 " ms",
+		      b->all->handshake_ms);
+	fail(b, &e);
 }
 
 /* Whoever speaks HTTP here is told in HTTP. */
@@ -476,7 +485,7 @@ static void set_up(struct tls_bridge *b)
 	SSL_set_bio(b->ssl, bio, bio);
 	if (loop_fd_new(b->all->loop, b->wire.fd, wire_ready, b, &b->wire_watch, &b->failure) < 0)
 		return;
-	loop_timer_start(b->timer, HANDSHAKE_MS);
+	loop_timer_start(b->timer, b->all->handshake_ms);
 }
 
 static struct tls_bridge *bridge_new(struct tls_bridges *all, int fd, tls_done_fn *fn, void *arg)
