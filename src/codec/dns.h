@@ -1,9 +1,9 @@
 /*
- * codec/dns.h - DNS messages: read a question, find the addresses of an answer, refuse.
+ * codec/dns.h - DNS messages: their parts, and the questions of a client.
  *
  * Both sides are hostile: the sandbox writes queries, and whoever answers them may be anybody.
- * Names are kept as text in lower case, labels joined by dots, without the last one ("" is the
- * root); a byte that no host name has is written \DDD, so that no label can pass for two.
+ * As text, names are in lower case, labels joined by dots, without the last one ("" is the root);
+ * a byte that no host name has is written \DDD, so that no label can pass for two.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ struct err;
 
 #define DNS_HEADER	12
 #define DNS_NAME_TEXT	1024 /* 255 bytes of labels, each at most four characters, and a NUL */
-#define DNS_UDP_MIN	512  /* what every client takes */
+#define DNS_NAME_WIRE	255
+#define DNS_UDP_MIN	512 /* what every client takes */
 #define DNS_MESSAGE_MAX 65535
 
 enum dns_type {
@@ -28,12 +29,18 @@ enum dns_type {
 	DNS_CNAME = 5,
 	DNS_SOA = 6,
 	DNS_PTR = 12,
+	DNS_MX = 15,
 	DNS_TXT = 16,
+	DNS_RP = 17,
+	DNS_AFSDB = 18,
 	DNS_AAAA = 28,
 	DNS_SRV = 33,
+	DNS_DNAME = 39,
 	DNS_OPT = 41,
+	DNS_RRSIG = 46,
 	DNS_SVCB = 64,
 	DNS_HTTPS = 65,
+	DNS_TKEY = 249, /* from here on: about the server, or about all that there is */
 	DNS_ANY = 255,
 };
 
@@ -44,68 +51,66 @@ enum dns_rcode {
 	DNS_NXDOMAIN = 3,
 	DNS_NOTIMP = 4,
 	DNS_REFUSED = 5,
+	DNS_BADVERS = 16, /* needs an OPT record to be told */
 };
 
 struct dns_header {
 	uint16_t id;
-	bool response, truncated, recursion_desired;
+	bool response, truncated, recursion_desired, checking_disabled;
 	unsigned opcode, rcode;
 	unsigned questions, answers, authorities, additionals;
 };
 
-/* A query that a resolver may be asked: one question of class IN. */
+/* A query that a resolver may be asked: one question of class IN, its name written out. */
 struct dns_query {
 	struct dns_header header;
 	char name[DNS_NAME_TEXT];
 	uint16_t type;
 	size_t question_end; /* offset behind the question */
 	uint16_t udp_size;   /* what the client takes over UDP; at least DNS_UDP_MIN */
+	bool edns;	     /* it has an OPT record: */
+	bool dnssec_ok;
+	unsigned edns_version;
 };
 
-/* One record of an answer. */
+/* A name as it is on the wire, nothing pointed to, letters as they were. */
+struct dns_wire {
+	size_t len; /* with the root's zero byte */
+	char bytes[DNS_NAME_WIRE];
+};
+
+/* One record of a message. */
 struct dns_record {
-	char name[DNS_NAME_TEXT];
+	size_t name_at; /* offset of its name in the message */
 	uint16_t type, class;
 	uint32_t ttl;
-	size_t data_at; /* offset of its data in the message */
+	size_t data_at;
 	struct view data;
 };
 
-/* -EPROTO with a sentence; whatever else is wrong with what follows the question is the resolver's
- * business, but a message that claims more records than it has bytes for is refused. */
-osb_must_check int dns_parse_query(struct view message, struct dns_query *ret, struct err *e);
-
-/* The header alone: -EPROTO when there are not twelve bytes. */
-osb_must_check int dns_parse_header(struct view message, struct dns_header *ret, struct err *e);
-
-/* Reads the name at *at, which then points behind it.  Pointers lead only backwards. */
-osb_must_check int dns_read_name(struct view message, size_t *at, char ret[DNS_NAME_TEXT],
-				 struct err *e);
-
-/* An address that an answer gives to the name that was asked. */
 struct dns_address {
 	bool v6;
 	uint8_t bytes[16]; /* the first four for IPv4 */
 	uint32_t ttl;
 };
 
-struct dns_answer {
-	struct dns_header header;
-	struct dns_address *addresses; /* the caller's, with room for `room` */
-	size_t room, n;
-	bool more;	  /* there were more than that */
-	uint32_t ttl_min; /* of the names on the way; UINT32_MAX = none */
-};
+/* The header alone: -EPROTO when there are not twelve bytes. */
+osb_must_check int dns_parse_header(struct view message, struct dns_header *ret, struct err *e);
 
-/*
- * Checks that `message` answers `q` (id, question, class) and collects the addresses that belong to
- * the name itself or to what CNAME records make of it.  Addresses of other names are not the
- * answer to this question and are left out.
- */
-osb_must_check int dns_parse_answer(struct view message, const struct dns_query *q,
-				    struct dns_answer *ret, struct err *e);
+/* -EPROTO with a sentence when it is malformed, -EOPNOTSUPP when it is something else than a
+ * question about the Internet. */
+osb_must_check int dns_parse_query(struct view message, struct dns_query *ret, struct err *e);
 
-/* An answer to `query` with no records: its id, its question if it had a legible one, `rcode`.
- * With `truncated`, the client is to ask again over TCP. */
-osb_must_check int dns_put_refusal(struct view query, enum dns_rcode rcode, bool truncated,
-				   struct buf *out);
+/* Read the name at *at, which then points behind it.  Pointers lead only backwards. */
+osb_must_check int dns_read_name(struct view message, size_t *at, char ret[DNS_NAME_TEXT],
+				 struct err *e);
+osb_must_check int dns_read_wire(struct view message, size_t *at, struct dns_wire *ret,
+				 struct err *e);
+
+/* Reads the record at *at, which then points behind it.  Its name is passed over, not read. */
+osb_must_check int dns_read_record(struct view message, size_t *at, struct dns_record *ret,
+				   struct err *e);
+
+/* An answer to something that may not even be legible: its id, its opcode, its question if there is
+ * one, `rcode`, and no records. */
+osb_must_check int dns_put_failure(struct view query, enum dns_rcode rcode, struct buf *out);
