@@ -113,8 +113,7 @@ static void on_socket(void *arg, int fd, unsigned events)
 	int r;
 
 	while ((r = seqpacket_receive(b->socket, &m, sizeof(m), fds, &e)) == (int)sizeof(m)) {
-		fd_close(fds[0]);
-		fd_close(fds[1]);
+		seqpacket_close(fds, 0);
 		if (m.op == ISOLATED_EXITED)
 			shell_ended(b, m.id, m.value);
 	}
@@ -140,9 +139,10 @@ static void on_ended(void *arg, int status)
 }
 
 /* Waits for the one message that tells how the building went. */
-static int wait_ready(int socket, int ret_fds[SEQPACKET_MAX_FDS], struct err *e)
+static int wait_ready(int socket, int ret_fds[2], struct err *e)
 {
 	struct pollfd p = {.fd = socket, .events = POLLIN};
+	int fds[SEQPACKET_MAX_FDS];
 	struct isolated_message m;
 	int r;
 
@@ -151,11 +151,15 @@ static int wait_ready(int socket, int ret_fds[SEQPACKET_MAX_FDS], struct err *e)
 	} while (r < 0 && errno == EINTR);
 	if (r <= 0)
 		return err_set(e, -ETIMEDOUT, "the session was not ready in time");
-	r = seqpacket_receive(socket, &m, sizeof(m), ret_fds, e);
+	r = seqpacket_receive(socket, &m, sizeof(m), fds, e);
+	if (r == (int)sizeof(m) && m.op == ISOLATED_READY) {
+		seqpacket_close(fds, 2);
+		memcpy(ret_fds, fds, 2 * sizeof(fds[0]));
+		return 0;
+	}
+	seqpacket_close(fds, 0);
 	if (r != (int)sizeof(m))
 		return r < 0 ? r : err_set(e, -ECHILD, "the session ended while it was built");
-	if (m.op == ISOLATED_READY)
-		return 0;
 	m.e.msg[sizeof(m.e.msg) - 1] = '\0';
 	return err_set(e, m.e.code < 0 ? m.e.code : -EIO, "%s", m.e.msg);
 }
@@ -202,17 +206,11 @@ static void kill_and_reap(pid_t pid, int pidfd)
 	fd_close(pidfd);
 }
 
-static void close_both(int fds[SEQPACKET_MAX_FDS])
-{
-	for (size_t i = 0; i < SEQPACKET_MAX_FDS; i++)
-		fds[i] = fd_close(fds[i]);
-}
-
 struct launch {
 	pid_t pid;
 	int pidfd;
 	int socket;
-	int fds[SEQPACKET_MAX_FDS]; /* of its root and its upper */
+	int fds[2]; /* of its root and its upper */
 	bool bash;
 };
 
@@ -263,7 +261,6 @@ static int launch(struct app *app, const struct isolated_spec *spec,
 		r = wait_ready(ends[0], ret->fds, e);
 	if (r < 0) {
 		kill_and_reap(ret->pid, ret->pidfd);
-		close_both(ret->fds);
 		fd_close(ends[0]);
 		return r;
 	}
@@ -397,6 +394,7 @@ int isolated_box_probe(struct app *app, bool userns, struct err *e)
 		return r;
 	kill_and_reap(l.pid, l.pidfd);
 	fd_close(l.socket);
-	close_both(l.fds);
+	fd_close(l.fds[0]);
+	fd_close(l.fds[1]);
 	return 0;
 }

@@ -52,7 +52,8 @@ static void tell_exited(const struct isolated_init *i, uint32_t id, int status)
 }
 
 /* One message; ends the process when the other side has gone. */
-static bool hear(const struct isolated_init *i, struct isolated_message *m, int fds[2])
+static bool hear(const struct isolated_init *i, struct isolated_message *m,
+		 int fds[SEQPACKET_MAX_FDS])
 {
 	struct err e = ERR_NONE;
 	int r = seqpacket_receive(i->socket, m, sizeof(*m), fds, &e);
@@ -68,7 +69,7 @@ static void wait_for_go(const struct isolated_init *i)
 {
 	struct isolated_message m;
 	struct pollfd p = {.fd = i->socket, .events = POLLIN};
-	int fds[2];
+	int fds[SEQPACKET_MAX_FDS];
 
 	while (!hear(i, &m, fds))
 		(void)poll(&p, 1, -1);
@@ -144,15 +145,14 @@ static void reap(const struct isolated_init *i, struct shells *s)
 static void serve(struct isolated_init *i, struct shells *s)
 {
 	struct isolated_message m;
-	int fds[2];
+	int fds[SEQPACKET_MAX_FDS];
 
 	while (hear(i, &m, fds)) {
 		if (m.op == ISOLATED_START && fds[1] >= 0)
 			start_shell(i, s, &m, fds);
 		else if (m.op == ISOLATED_SIGNAL)
 			signal_shell(s, &m);
-		fd_close(fds[0]);
-		fd_close(fds[1]);
+		seqpacket_close(fds, 0);
 	}
 }
 

@@ -122,8 +122,7 @@ static int receive(int fd, struct start_file *ret, struct err *e)
 	if (r < 0)
 		return r;
 	file = fds[0];
-	for (size_t i = 1; i < ARRAY_LEN(fds); i++)
-		fd_close(fds[i]);
+	seqpacket_close(fds, 1);
 	if (r == 0)
 		return 0;
 	if (file < 0)

@@ -260,7 +260,7 @@ static int receive_one(struct native *n)
 		return 0;
 	if (len <= 0)
 		return -EPIPE;
-	fd_close(fds[1]);
+	seqpacket_close(fds, 1);
 	if (warden_msg_parse(view_mem(datagram, (size_t)len), &m, &e) < 0) {
 		fd_close(fds[0]);
 		return -EPROTO;

@@ -286,8 +286,8 @@ static void take_request(struct supervisor *s)
 	/* With the socket closed, the worker knows.  Requests that may end may need jobs. */
 	if (n > 0 && supervisor_jobs_start(&s->jobs, view_mem(text, (size_t)n), fds[0], &e) < 0)
 		log_line(LOG_WARN, "cannot start a job", LOG_S("err", e.msg));
-	for (size_t i = 0; n > 0 && i < ARRAY_LEN(fds); i++)
-		fd_close(fds[i]);
+	if (n > 0)
+		seqpacket_close(fds, 0);
 }
 
 static void take_signals(struct supervisor *s)

@@ -97,7 +97,7 @@ static void supervisor_speaks(void *arg, int fd, unsigned events)
 		loop_stop(w->app.loop);
 		return;
 	}
-	fd_close(fds[1]);
+	seqpacket_close(fds, 1);
 	if (fds[0] >= 0)
 		runtime_native_attach(w->app.runtime, fds[0]);
 }

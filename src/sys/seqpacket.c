@@ -75,6 +75,12 @@ static void take_fds(struct msghdr *m, int ret_fds[SEQPACKET_MAX_FDS])
 	}
 }
 
+void seqpacket_close(int fds[SEQPACKET_MAX_FDS], size_t keep)
+{
+	for (size_t i = keep; i < SEQPACKET_MAX_FDS; i++)
+		fds[i] = fd_close(fds[i]);
+}
+
 int seqpacket_receive(int fd, void *p, size_t size, int ret_fds[SEQPACKET_MAX_FDS], struct err *e)
 {
 	struct iovec iov = {.iov_base = p, .iov_len = size};
@@ -96,8 +102,7 @@ int seqpacket_receive(int fd, void *p, size_t size, int ret_fds[SEQPACKET_MAX_FD
 		return errno == EAGAIN ? -EAGAIN : err_set(e, -errno, "receive a message: %m");
 	take_fds(&m, ret_fds);
 	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		for (size_t i = 0; i < SEQPACKET_MAX_FDS; i++)
-			ret_fds[i] = fd_close(ret_fds[i]);
+		seqpacket_close(ret_fds, 0);
 		return err_set(e, -EMSGSIZE, "a message was too large");
 	}
 	return (int)n;

@@ -10,7 +10,7 @@
 
 struct err;
 
-#define SEQPACKET_MAX_FDS 2
+#define SEQPACKET_MAX_FDS 8
 
 osb_must_check int seqpacket_pair(int ret[2], struct err *e); /* close-on-exec, non-blocking */
 
@@ -25,3 +25,6 @@ osb_must_check int seqpacket_send(int fd, struct view data, const int *fds, size
  */
 osb_must_check int seqpacket_receive(int fd, void *p, size_t size, int ret_fds[SEQPACKET_MAX_FDS],
 				     struct err *e);
+
+/* Closes those from `keep` on, which nobody asked for. */
+void seqpacket_close(int fds[SEQPACKET_MAX_FDS], size_t keep);

@@ -47,8 +47,7 @@ static int receive_one(struct warden *w)
 		requests_handle(w, &m, fds);
 	else
 		log_line(LOG_ERROR, "dropping the server: malformed message", LOG_S("err", e.msg));
-	for (size_t i = 0; i < SEQPACKET_MAX_FDS; i++)
-		fd_close(fds[i]);
+	seqpacket_close(fds, 0);
 	return e.code < 0 ? e.code : 1;
 }
 
@@ -103,7 +102,7 @@ static void supervisor_speaks(void *arg, int fd, unsigned events)
 	}
 	if (fds[0] >= 0)
 		connect_server(w, fds[0]);
-	fd_close(fds[1]);
+	seqpacket_close(fds, 1);
 }
 
 int serve_start(struct warden *w, struct err *e)

@@ -61,7 +61,7 @@ static int start_program(void *arg)
 static int pass_descriptor(void *arg)
 {
 	osb_cleanup(fd_closep) int a = -1, b = -1, got = -1, other = -1;
-	int pair[2] = {-1, -1}, fds[SEQPACKET_MAX_FDS] = {-1, -1};
+	int pair[2] = {-1, -1}, fds[SEQPACKET_MAX_FDS];
 	struct err e = ERR_NONE;
 	char text[8];
 	int r;
@@ -74,6 +74,8 @@ static int pass_descriptor(void *arg)
 	r = seqpacket_send(a, VIEW("hello"), &b, 1, &e);
 	if (r < 0)
 		return reported(r, &e);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = -1;
 	r = seqpacket_receive(b, text, sizeof(text), fds, &e);
 	got = fds[0];
 	other = fds[1];
