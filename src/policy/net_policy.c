@@ -351,6 +351,16 @@ void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, si
 	}
 }
 
+bool net_policy_add(struct net_policy *p, bool allow, struct view target)
+{
+	struct net_rule rule = {.allow = allow};
+
+	if (!read_target(target, &rule))
+		return false;
+	push(p, &rule);
+	return true;
+}
+
 void net_policy_append(struct net_policy *p, const struct net_policy *from)
 {
 	for (size_t i = 0; i < from->n; i++) {

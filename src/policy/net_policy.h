@@ -79,6 +79,9 @@ osb_must_check int net_policy_remove(struct net_policy *p, const struct json *ta
 void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, size_t max,
 			  size_t *ret_bad);
 
+/* Adds a rule behind the others; false if `target` is none. */
+bool net_policy_add(struct net_policy *p, bool allow, struct view target);
+
 /* Adds copies of `from`'s rules behind those of `p`. */
 void net_policy_append(struct net_policy *p, const struct net_policy *from);
 
