@@ -49,7 +49,7 @@ static void set_deadline(struct http_conn *c, uint64_t ms)
 	http_server_deadline(c->server, c->deadline_us);
 }
 
-void http_conn_new(struct http_server *s, int fd, bool refuse)
+void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags)
 {
 	struct http_conn *c = mem_new(struct http_conn);
 	struct err e = ERR_NONE;
@@ -58,6 +58,7 @@ void http_conn_new(struct http_server *s, int fd, bool refuse)
 	c->fd = fd;
 	c->file_fd = -1;
 	c->body_done = true;
+	c->secure = flags & HTTP_CONN_SECURE;
 	buf_init(&c->in, IN_MAX);
 	buf_init(&c->out, OUT_MAX);
 	list_init(&c->kick_link);
@@ -68,9 +69,12 @@ void http_conn_new(struct http_server *s, int fd, bool refuse)
 	}
 	list_push_back(&s->conns, &c->link);
 	s->conns_n++;
-	name_peer(c);
+	if (peer)
+		snprintf(c->peer, sizeof(c->peer), "%s", peer);
+	else
+		name_peer(c);
 	set_deadline(c, s->limits.idle_ms ? s->limits.idle_ms : 0);
-	if (refuse) {
+	if (flags & HTTP_CONN_REFUSE) {
 		http_conn_enter(c);
 		http_out_error(c, 503, "SERVICE_UNAVAILABLE",
 			       "too many connections; try again in a moment");

@@ -29,6 +29,8 @@ struct http_server {
 	struct list listeners;
 	struct list conns;
 	size_t conns_n;
+	http_accepted_fn *accepted; /* or NULL */
+	void *accepted_arg;
 	uint16_t port;
 	int spare_fd;		  /* given up for a moment when descriptors run out */
 	char *scratch;		  /* what was read just now; one for all connections */
@@ -82,8 +84,11 @@ struct http_conn {
 	/* safety */
 	unsigned busy; /* a function of ours is on the stack: free later */
 	bool dead;
+	bool secure; /* the client speaks TLS, with somebody before us */
 	char peer[48];
 };
+
+enum http_conn_flags { HTTP_CONN_REFUSE = 1, HTTP_CONN_SECURE = 2 };
 
 enum http_body_mode { BODY_UNASKED, BODY_COLLECT, BODY_STREAM, BODY_OVER };
 
@@ -118,7 +123,8 @@ struct http_exchange {
 };
 
 /* http_conn.c */
-void http_conn_new(struct http_server *s, int fd, bool refuse);
+/* `peer` is the client's address; NULL = the socket knows. */
+void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags);
 void http_conn_close(struct http_conn *c);     /* cuts; tells `gone` */
 void http_conn_expired(struct http_conn *c);   /* its deadline has passed */
 void http_conn_run(struct http_conn *c);       /* works on input that is left over (http_input.c) */

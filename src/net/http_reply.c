@@ -58,6 +58,11 @@ bool http_is_head(const struct http_exchange *x)
 	return view_is(x->head.method, "HEAD");
 }
 
+const char *http_scheme(const struct http_exchange *x)
+{
+	return x->conn->secure ? "https" : "http";
+}
+
 struct view http_peer(const struct http_exchange *x)
 {
 	return view_of(x->conn->peer);

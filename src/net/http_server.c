@@ -145,6 +145,30 @@ static void turn_away(struct http_server *s, int listen_fd)
 	s->spare_fd = open("/", O_PATH | O_CLOEXEC);
 }
 
+/* Whom there is no room for is told so, if there are not too many of them. */
+static void take_connection(struct http_server *s, int fd, const char *peer, unsigned flags)
+{
+	if (s->conns_n >= s->limits.connections + REFUSED_MAX)
+		fd_close(fd);
+	else
+		http_conn_new(s, fd, peer,
+			      flags | (s->conns_n >= s->limits.connections ? HTTP_CONN_REFUSE : 0));
+}
+
+void http_server_on_accept(struct http_server *s, http_accepted_fn *fn, void *arg)
+{
+	s->accepted = fn;
+	s->accepted_arg = arg;
+}
+
+void http_server_adopt(struct http_server *s, int fd, const char *peer)
+{
+	if (s->draining)
+		fd_close(fd);
+	else
+		take_connection(s, fd, peer, HTTP_CONN_SECURE);
+}
+
 static void accept_some(void *arg, int fd, unsigned events)
 {
 	struct http_listener *l = arg;
@@ -162,10 +186,10 @@ static void accept_some(void *arg, int fd, unsigned events)
 			continue;
 		if (conn < 0)
 			return;
-		if (s->conns_n >= s->limits.connections + REFUSED_MAX)
-			fd_close(conn);
+		if (s->accepted)
+			s->accepted(s->accepted_arg, conn);
 		else
-			http_conn_new(s, conn, s->conns_n >= s->limits.connections);
+			take_connection(s, conn, /* peer= */ NULL, /* flags= */ 0);
 	}
 }
 

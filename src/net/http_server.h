@@ -54,6 +54,15 @@ osb_must_check int http_server_listen_tcp(struct http_server *s, const char *ip,
 osb_must_check int http_server_listen_unix(struct http_server *s, const char *path, mode_t mode,
 					   struct err *e); /* replaces a stale socket file */
 
+/*
+ * Connections may pass somebody else first, who decrypts them: what listeners accept goes to `fn`
+ * (taken, non-blocking) instead, and comes back by http_server_adopt(): a socket (taken) on which
+ * the client at the address `peer` speaks in the clear, and over https as far as it knows.
+ */
+typedef void http_accepted_fn(void *arg, int fd);
+void http_server_on_accept(struct http_server *s, http_accepted_fn *fn, void *arg);
+void http_server_adopt(struct http_server *s, int fd, const char *peer);
+
 /* The port of the last TCP listener (for port 0). */
 uint16_t http_server_port(const struct http_server *s);
 
@@ -79,6 +88,7 @@ bool http_is_head(
 	const struct http_exchange *x); /* method HEAD: body bytes of the answer are dropped */
 struct view http_peer(
 	const struct http_exchange *x); /* the client's address without port; "" on unix sockets */
+const char *http_scheme(const struct http_exchange *x); /* "http" or "https" */
 
 /* Whatever the program wants to hang on the exchange (the router keeps its parameters here). */
 void http_set_user(struct http_exchange *x, void *user);

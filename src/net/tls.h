@@ -27,6 +27,9 @@ struct tls_bridges *tls_bridges_new(struct loop *l);
 void tls_bridges_free(struct tls_bridges *all); /* accepts NULL; cuts them, no callback follows */
 size_t tls_bridges_count(const struct tls_bridges *all);
 
+/* Calls fn(arg) once there is none, soon if there is none already; never from within this call. */
+void tls_bridges_on_empty(struct tls_bridges *all, void (*fn)(void *arg), void *arg);
+
 /* How long a handshake may take from now on: 10 seconds if nothing was said. */
 void tls_bridges_patience(struct tls_bridges *all, uint64_t handshake_ms);
 

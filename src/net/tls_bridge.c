@@ -1,9 +1,5 @@
 /*
- * net/tls_bridge.c - a handshake, then two one-way pumps: decrypted bytes to the plain end, and
- * plain bytes into TLS.
- *
- * A pump that cannot write stops reading, so that a slow reader slows the other end down.  What was
- * read is written at once if possible; only what is left over is kept.
+ * net/tls_bridge.c - a bridge from its handshake to its end, and what wakes it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,51 +15,23 @@
 #include "net/loop.h"
 #include "net/tls_int.h"
 
-#define HANDSHAKE_MS  10000
-#define FAREWELL_MS   30000 /* the plain end has gone and the peer takes nothing */
-#define ROUNDS	      16    /* per wake-up: one fast pair must not starve the others */
-#define SCRATCH_BYTES (64u << 10)
-#define EARLY_MAX     (64u << 10)
-
-struct tls_bridges {
-	struct loop *loop;
-	struct list list;
-	size_t n;
-	uint64_t handshake_ms;
-	char *scratch; /* what was read just now; one for all */
-};
-
-enum tls_phase { TLS_HANDSHAKE, TLS_OPEN };
-
-struct tls_bridge {
-	struct list link;
-	struct tls_bridges *all;
-	enum tls_phase phase;
-	SSL *ssl;
-	struct tls_server *server; /* during the handshake of one */
-	struct tls_wire wire;
-	int plain; /* our end */
-	struct loop_fd *wire_watch, *plain_watch;
-	struct loop_timer *timer;
-	struct loop_task *task;
-	tls_done_fn *fn;
-	void *arg;
-	struct err failure;			   /* found before the handshake began */
-	struct buf in;				   /* decrypted, for the plain end */
-	struct buf out;				   /* plain, for TLS */
-	unsigned in_wants, out_wants, shake_wants; /* of the wire */
-	bool in_blocked;			   /* the plain end takes nothing for now */
-	bool out_starved;			   /* the plain end has nothing for now */
-	bool in_end, out_end;			   /* nothing more comes; what is held goes out */
-	bool in_over, out_over;
-	bool plain_gone; /* both ways */
-	uint64_t moved, moved_before;
-};
-
-/* What a pump's round came to. */
-enum pumped { PUMP_MORE, PUMP_WAIT, PUMP_CUT };
+#define HANDSHAKE_MS 10000
+#define FAREWELL_MS  30000 /* the plain end has gone and the peer takes nothing */
+#define EARLY_MAX    (64u << 10)
 
 /* ---- birth and death ---- */
+
+static void tell_empty(void *arg)
+{
+	struct tls_bridges *all = arg;
+	void (*fn)(void *arg) = NULL;
+
+	if (all->n)
+		return; /* another has begun meanwhile */
+	fn = take_ptr(all->on_empty);
+	if (fn)
+		fn(all->on_empty_arg);
+}
 
 struct tls_bridges *tls_bridges_new(struct loop *l)
 {
@@ -71,9 +39,18 @@ struct tls_bridges *tls_bridges_new(struct loop *l)
 
 	all->loop = l;
 	all->handshake_ms = HANDSHAKE_MS;
-	all->scratch = mem_alloc(SCRATCH_BYTES);
+	all->scratch = mem_alloc(TLS_SCRATCH_BYTES);
 	list_init(&all->list);
+	all->empty = loop_task_new(l, tell_empty, all);
 	return all;
+}
+
+void tls_bridges_on_empty(struct tls_bridges *all, void (*fn)(void *arg), void *arg)
+{
+	all->on_empty = fn;
+	all->on_empty_arg = arg;
+	if (!all->n)
+		loop_task_post(all->empty);
 }
 
 void tls_bridges_patience(struct tls_bridges *all, uint64_t handshake_ms)
@@ -89,7 +66,8 @@ size_t tls_bridges_count(const struct tls_bridges *all)
 static void bridge_free(struct tls_bridge *b)
 {
 	list_remove(&b->link);
-	b->all->n--;
+	if (--b->all->n == 0)
+		loop_task_post(b->all->empty);
 	loop_fd_free(b->wire_watch);
 	loop_fd_free(b->plain_watch);
 	loop_timer_free(b->timer);
@@ -116,184 +94,9 @@ void tls_bridges_free(struct tls_bridges *all)
 		return;
 	list_each_safe (it, tmp, &all->list)
 		bridge_free(list_entry(it, struct tls_bridge, link));
+	loop_task_free(all->empty);
 	free(all->scratch);
 	free(all);
-}
-
-/* ---- pumps ---- */
-
-/* What the wire must be ready for before TLS can go on; 0 = it never will. */
-static unsigned tls_wants(const struct tls_bridge *b, int result)
-{
-	switch (SSL_get_error(b->ssl, result)) {
-	case SSL_ERROR_WANT_READ:
-		return LOOP_READ;
-	case SSL_ERROR_WANT_WRITE:
-		return LOOP_WRITE;
-	default:
-		return 0;
-	}
-}
-
-/* Bytes that the plain end took of `bytes`; -errno if it takes none any more. */
-static ssize_t give_plain(struct tls_bridge *b, struct view bytes)
-{
-	ssize_t n = send(b->plain, bytes.p, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		n = 0;
-	if (n > 0)
-		b->moved += (size_t)n;
-	return n < 0 ? -errno : n;
-}
-
-static void end_in(struct tls_bridge *b)
-{
-	b->in_over = true;
-	b->in_blocked = false;
-	b->in_wants = 0;
-	buf_done(&b->in);
-}
-
-/* Decrypts a record and gives it away. */
-static enum pumped read_record(struct tls_bridge *b)
-{
-	int got;
-	ssize_t n;
-
-	ERR_clear_error();
-	got = SSL_read(b->ssl, b->all->scratch, SCRATCH_BYTES);
-	if (got <= 0) {
-		b->in_wants = tls_wants(b, got);
-		b->in_end = SSL_get_error(b->ssl, got) == SSL_ERROR_ZERO_RETURN;
-		if (b->in_end)
-			return PUMP_MORE;
-		return b->in_wants ? PUMP_WAIT : PUMP_CUT;
-	}
-	n = give_plain(b, view_mem(b->all->scratch, (size_t)got));
-	if (n < 0) {
-		end_in(b);
-		return PUMP_WAIT;
-	}
-	if (n < got && buf_append(&b->in, b->all->scratch + n, (size_t)(got - n)) < 0)
-		return PUMP_CUT;
-	return PUMP_MORE;
-}
-
-static enum pumped pump_in(struct tls_bridge *b)
-{
-	if (b->in.len) {
-		ssize_t n = give_plain(b, buf_view(&b->in));
-
-		if (n < 0) {
-			end_in(b);
-			return PUMP_WAIT;
-		}
-		buf_consume(&b->in, (size_t)n);
-		b->in_blocked = b->in.len > 0;
-		if (!b->in.len)
-			buf_done(&b->in);
-		return b->in_blocked ? PUMP_WAIT : PUMP_MORE;
-	}
-	if (b->in_end) {
-		(void)shutdown(b->plain, SHUT_WR);
-		end_in(b);
-		return PUMP_WAIT;
-	}
-	return read_record(b);
-}
-
-/* Encrypts what it can of `bytes`: how much, 0 = must wait, -1 = the connection has failed. */
-static int write_records(struct tls_bridge *b, struct view bytes)
-{
-	int done = 0;
-
-	while ((size_t)done < bytes.len) {
-		int n;
-
-		ERR_clear_error();
-		n = SSL_write(b->ssl, bytes.p + done, (int)(bytes.len - (size_t)done));
-		if (n <= 0) {
-			b->out_wants = tls_wants(b, n);
-			return b->out_wants ? done : -1;
-		}
-		done += n;
-		b->moved += (size_t)n;
-	}
-	return done;
-}
-
-static enum pumped say_goodbye(struct tls_bridge *b)
-{
-	int r;
-
-	ERR_clear_error();
-	r = SSL_shutdown(b->ssl);
-	if (r < 0) {
-		b->out_wants = tls_wants(b, r);
-		return b->out_wants ? PUMP_WAIT : PUMP_CUT;
-	}
-	(void)shutdown(b->wire.fd, SHUT_WR);
-	b->out_over = true;
-	return PUMP_WAIT;
-}
-
-static enum pumped read_plain(struct tls_bridge *b)
-{
-	ssize_t got = recv(b->plain, b->all->scratch, SCRATCH_BYTES, MSG_DONTWAIT);
-	int n;
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-		b->out_starved = true;
-		return PUMP_WAIT;
-	}
-	if (got <= 0) {
-		b->out_end = true;
-		if (got < 0)
-			end_in(b); /* it left without reading everything */
-		return PUMP_MORE;
-	}
-	n = write_records(b, view_mem(b->all->scratch, (size_t)got));
-	if (n < 0 || (n < got && buf_append(&b->out, b->all->scratch + n, (size_t)(got - n)) < 0))
-		return PUMP_CUT;
-	return n < got ? PUMP_WAIT : PUMP_MORE;
-}
-
-static enum pumped pump_out(struct tls_bridge *b)
-{
-	if (b->out.len) {
-		int n = write_records(b, buf_view(&b->out));
-
-		if (n < 0)
-			return PUMP_CUT;
-		buf_consume(&b->out, (size_t)n);
-		if (b->out.len)
-			return PUMP_WAIT;
-		buf_done(&b->out);
-		return PUMP_MORE;
-	}
-	return b->out_end ? say_goodbye(b) : read_plain(b);
-}
-
-/* Both pumps until they must wait.  False: the bridge is over. */
-static bool pump_both(struct tls_bridge *b)
-{
-	enum pumped in = PUMP_MORE, out = PUMP_MORE;
-
-	b->in_wants = b->out_wants = 0;
-	b->out_starved = false;
-	for (int i = 0; i < ROUNDS && (in == PUMP_MORE || out == PUMP_MORE); i++) {
-		if (in == PUMP_MORE)
-			in = b->in_over ? PUMP_WAIT : pump_in(b);
-		if (out == PUMP_MORE)
-			out = b->out_over ? PUMP_WAIT : pump_out(b);
-		if (in == PUMP_CUT || out == PUMP_CUT)
-			return false;
-	}
-	/* What TLS holds decrypted wakes nobody. */
-	if (in == PUMP_MORE || out == PUMP_MORE)
-		loop_task_post(b->task);
-	return !(b->out_over && (b->in_over || b->plain_gone));
 }
 
 /* ---- wake-ups ---- */
@@ -318,7 +121,7 @@ static void update_wants(struct tls_bridge *b)
 
 static void run(struct tls_bridge *b)
 {
-	if (pump_both(b))
+	if (tls_pump(b))
 		update_wants(b);
 	else
 		bridge_free(b);
@@ -343,7 +146,7 @@ static void plain_ready(void *arg, int fd, unsigned events)
 
 	if (events & LOOP_HANGUP) {
 		b->plain_gone = true;
-		end_in(b);
+		tls_pump_end_in(b);
 		b->moved_before = b->moved;
 		b->timer = b->timer ? b->timer : loop_timer_new(b->all->loop, farewell_late, b);
 		loop_timer_start(b->timer, FAREWELL_MS);
@@ -500,8 +303,8 @@ static struct tls_bridge *bridge_new(struct tls_bridges *all, int fd, tls_done_f
 	b->timer = loop_timer_new(all->loop, shake_late, b);
 	b->task = loop_task_new(all->loop, on_task, b);
 	buf_init(&b->wire.early, EARLY_MAX);
-	buf_init(&b->in, SCRATCH_BYTES);
-	buf_init(&b->out, SCRATCH_BYTES);
+	buf_init(&b->in, TLS_SCRATCH_BYTES);
+	buf_init(&b->out, TLS_SCRATCH_BYTES);
 	list_push_back(&all->list, &b->link);
 	all->n++;
 	loop_task_post(b->task);

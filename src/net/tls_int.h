@@ -6,7 +6,15 @@
 #include <openssl/ssl.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
 #include "net/tls.h"
+
+struct loop_fd;
+struct loop_task;
+struct loop_timer;
+
+#define TLS_SCRATCH_BYTES (64u << 10)
 
 /* What a TLS connection reads from and writes to. */
 struct tls_wire {
@@ -29,3 +37,50 @@ void tls_server_unref(struct tls_server *s); /* accepts NULL */
 /* Fresh connections; NULL with a sentence. */
 SSL *tls_server_ssl(struct tls_server *s, struct err *e);
 SSL *tls_client_ssl(struct tls_client *c, const char *name, struct err *e);
+
+struct tls_bridges {
+	struct loop *loop;
+	struct list list;
+	size_t n;
+	uint64_t handshake_ms;
+	void (*on_empty)(void *arg);
+	void *on_empty_arg;
+	struct loop_task *empty;
+	char *scratch; /* what was read just now; one for all */
+};
+
+enum tls_phase { TLS_HANDSHAKE, TLS_OPEN };
+
+struct tls_bridge {
+	struct list link;
+	struct tls_bridges *all;
+	enum tls_phase phase;
+	SSL *ssl;
+	struct tls_server *server; /* during the handshake of one */
+	struct tls_wire wire;
+	int plain; /* our end */
+	struct loop_fd *wire_watch, *plain_watch;
+	struct loop_timer *timer;
+	struct loop_task *task;
+	tls_done_fn *fn;
+	void *arg;
+	struct err failure;			   /* found before the handshake began */
+	struct buf in;				   /* decrypted, for the plain end */
+	struct buf out;				   /* plain, for TLS */
+	unsigned in_wants, out_wants, shake_wants; /* of the wire */
+	bool in_blocked;			   /* the plain end takes nothing for now */
+	bool out_starved;			   /* the plain end has nothing for now */
+	bool in_end, out_end;			   /* nothing more comes; what is held goes out */
+	bool in_over, out_over;
+	bool plain_gone; /* both ways */
+	uint64_t moved, moved_before;
+};
+
+/* What the wire must be ready for before TLS can go on; 0 = it never will. */
+unsigned tls_wants(const struct tls_bridge *b, int result);
+
+/* Both ways until they must wait.  False: the bridge is over. */
+bool tls_pump(struct tls_bridge *b);
+
+/* The plain end gets no more. */
+void tls_pump_end_in(struct tls_bridge *b);
