@@ -4,6 +4,7 @@
 #pragma once
 
 #include <openssl/ssl.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -15,6 +16,7 @@ struct loop_task;
 struct loop_timer;
 
 #define TLS_SCRATCH_BYTES (64u << 10)
+#define TLS_PEM_MAX	  (1u << 20)
 
 /* What a TLS connection reads from and writes to. */
 struct tls_wire {
@@ -29,6 +31,11 @@ BIO *tls_wire_bio(struct tls_wire *w);
 
 /* Records what OpenSSL complains about, and empties its list; returns `code`. */
 int tls_complain(struct err *e, int code, const char *what);
+
+/* Appends a file of at most TLS_PEM_MAX bytes, none of them NUL; *ret_stat tells its version. */
+osb_must_check int tls_read_pem(const char *path, struct buf *ret, struct stat *ret_stat,
+				struct err *e);
+void tls_wipe(struct buf *b); /* buf_done() of what was secret */
 
 /* A handshake keeps its server. */
 struct tls_server *tls_server_ref(struct tls_server *s);

@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "net/tls_int.h"
 
-#define PEM_MAX	  (1u << 20)
 #define CHAIN_MAX 16
 
 struct tls_server {
@@ -142,8 +141,9 @@ int tls_server_use_pem(struct tls_server *s, struct view cert, struct view key, 
 
 	if (!ctx)
 		return e->code;
-	if (cert.len > PEM_MAX || key.len > PEM_MAX)
-		return err_set(e, -E2BIG, "a certificate or key of more than %u bytes", PEM_MAX);
+	if (cert.len > TLS_PEM_MAX || key.len > TLS_PEM_MAX)
+		return err_set(e, -E2BIG, "a certificate or key of more than %u bytes",
+			       TLS_PEM_MAX);
 	pem = BIO_new_mem_buf(cert.p, (int)cert.len);
 	if (!pem)
 		return tls_complain(e, -ENOMEM, "read the certificate");
@@ -159,43 +159,46 @@ int tls_server_use_pem(struct tls_server *s, struct view cert, struct view key, 
 
 /* ---- files ---- */
 
-static void wipe(struct buf *b)
+void tls_wipe(struct buf *b)
 {
 	if (b->mem)
 		OPENSSL_cleanse(b->mem, b->cap);
 	buf_done(b);
 }
 
-static int read_file(const char *path, struct buf *ret, struct err *e)
+int tls_read_pem(const char *path, struct buf *ret, struct stat *ret_stat, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
 	char *room;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, ret_stat) < 0)
 		return err_set(e, -errno, "open '%s': %m", path);
-	if (!S_ISREG(st.st_mode) || st.st_size > PEM_MAX)
-		return err_set(e, -EINVAL, "'%s' is not a file of at most %u bytes", path, PEM_MAX);
-	room = buf_reserve(ret, PEM_MAX);
+	if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_size > TLS_PEM_MAX)
+		return err_set(e, -EINVAL, "'%s' is not a file of at most %u bytes", path,
+			       TLS_PEM_MAX);
+	room = buf_reserve(ret, TLS_PEM_MAX);
 	if (!room)
 		return err_set(e, -E2BIG, "read '%s': too large", path);
-	n = read(fd, room, PEM_MAX);
+	n = read(fd, room, TLS_PEM_MAX);
 	if (n < 0)
 		return err_set(e, -errno, "read '%s': %m", path);
+	if (memchr(room, '\0', (size_t)n))
+		return err_set(e, -EINVAL, "'%s' is not PEM", path);
 	buf_commit(ret, (size_t)n);
 	return 0;
 }
 
 int tls_server_reload(struct tls_server *s, struct err *e)
 {
-	osb_cleanup(wipe) struct buf cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX);
+	osb_cleanup(tls_wipe) struct buf cert = BUF_INIT(TLS_PEM_MAX), key = BUF_INIT(TLS_PEM_MAX);
+	struct stat st;
 	int r;
 
 	if (!s->cert_file)
 		return err_set(e, -EINVAL, "these certificates came from no file");
-	r = read_file(s->cert_file, &cert, e);
-	r = r ? r : read_file(s->key_file, &key, e);
+	r = tls_read_pem(s->cert_file, &cert, &st, e);
+	r = r ? r : tls_read_pem(s->key_file, &key, &st, e);
 	return r ? r : tls_server_use_pem(s, buf_view(&cert), buf_view(&key), e);
 }
 
