@@ -49,7 +49,7 @@ static void set_deadline(struct http_conn *c, uint64_t ms)
 	http_server_deadline(c->server, c->deadline_us);
 }
 
-void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags)
+struct http_conn *http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags)
 {
 	struct http_conn *c = mem_new(struct http_conn);
 	struct err e = ERR_NONE;
@@ -65,7 +65,7 @@ void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned fla
 	if (loop_fd_new(s->loop, fd, conn_ready, c, &c->watch, &e) < 0) {
 		fd_close(fd);
 		free(c);
-		return;
+		return NULL;
 	}
 	list_push_back(&s->conns, &c->link);
 	s->conns_n++;
@@ -80,9 +80,10 @@ void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned fla
 			       "too many connections; try again in a moment");
 		http_conn_settle(c);
 		(void)http_conn_leave(c);
-		return;
+		return NULL;
 	}
 	loop_fd_want(c->watch, LOOP_READ);
+	return c;
 }
 
 static void free_conn(struct http_conn *c)
@@ -119,6 +120,8 @@ static void bury(struct http_conn *c)
 	c->fd = fd_close(c->fd);
 	c->file_fd = fd_close(c->file_fd);
 	http_server_forget(c);
+	if (c->closed)
+		c->closed(c->owner);
 	if (!c->busy)
 		free_conn(c);
 }

@@ -86,6 +86,8 @@ struct http_conn {
 	bool dead;
 	bool secure; /* the client speaks TLS, with somebody before us */
 	char peer[48];
+	void *owner; /* of http_server_adopt_for(), or NULL */
+	void (*closed)(void *owner);
 };
 
 enum http_conn_flags { HTTP_CONN_REFUSE = 1, HTTP_CONN_SECURE = 2 };
@@ -123,8 +125,9 @@ struct http_exchange {
 };
 
 /* http_conn.c */
-/* `peer` is the client's address; NULL = the socket knows. */
-void http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags);
+/* `peer` is the client's address; NULL = the socket knows.  NULL: it could not be watched, or was
+ * refused. */
+struct http_conn *http_conn_new(struct http_server *s, int fd, const char *peer, unsigned flags);
 void http_conn_close(struct http_conn *c);     /* cuts; tells `gone` */
 void http_conn_expired(struct http_conn *c);   /* its deadline has passed */
 void http_conn_run(struct http_conn *c);       /* works on input that is left over (http_input.c) */

@@ -151,8 +151,9 @@ static void take_connection(struct http_server *s, int fd, const char *peer, uns
 	if (s->conns_n >= s->limits.connections + REFUSED_MAX)
 		fd_close(fd);
 	else
-		http_conn_new(s, fd, peer,
-			      flags | (s->conns_n >= s->limits.connections ? HTTP_CONN_REFUSE : 0));
+		(void)http_conn_new(
+			s, fd, peer,
+			flags | (s->conns_n >= s->limits.connections ? HTTP_CONN_REFUSE : 0));
 }
 
 void http_server_on_accept(struct http_server *s, http_accepted_fn *fn, void *arg)
