@@ -43,6 +43,7 @@ static int payload_size(unsigned kind)
 	case WARDEN_THAW:
 	case WARDEN_STATS:
 	case WARDEN_LIST_END:
+	case WARDEN_NETWATCH:
 	case WARDEN_OOM:
 		return NO_PAYLOAD;
 	default:
@@ -113,7 +114,7 @@ static int check_strings(const struct warden_msg *m, struct err *e)
 
 static int check_numbers(const struct warden_msg *m, struct err *e)
 {
-	if (m->kind == WARDEN_CREATE && m->create.network > WARDEN_NET_NAT)
+	if (m->kind == WARDEN_CREATE && m->create.network > WARDEN_NET_POLICED)
 		return err_set(e, -EPROTO, "warden message: unknown network %u", m->create.network);
 	if (m->kind == WARDEN_CREATE && m->create.limits.pids == 0)
 		return err_set(e, -EPROTO, "warden message: no limit of processes");

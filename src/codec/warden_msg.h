@@ -2,7 +2,7 @@
  * codec/warden_msg.h - what the server and the warden say to each other.
  *
  * One message is one SOCK_SEQPACKET datagram of a fixed layout per kind (little-endian, no
- * pointers), plus at most two file descriptors.  Both ends run on one machine, but neither trusts
+ * pointers), plus file descriptors for some.  Both ends run on one machine, but neither trusts
  * the other's lengths: warden_msg_parse() accepts a datagram only if its kind, its size and every
  * string in it are right.
  *
@@ -40,6 +40,10 @@ enum warden_kind {
 			    removed */
 	WARDEN_LIMITS,	 /* changes cpu, memory, pids of a running sandbox */
 	WARDEN_FORGET_LAYERS, /* these are to be removed: nothing is kept ready on them any more */
+	/* The answer carries what polices the network of a running sandbox (enum warden_netwatch).
+	 * One that was not created policed has its names led to the sockets from now on, and stays
+	 * open until its sets are changed. */
+	WARDEN_NETWATCH,
 	/* warden to server */
 	WARDEN_HELLO = 64, /* capabilities; the first message after the warden started */
 	WARDEN_OK,	   /* answer: done (create: pid, start time) */
@@ -49,7 +53,19 @@ enum warden_kind {
 	WARDEN_OOM,    /* event: id, something inside was killed for memory */
 };
 
-enum warden_network { WARDEN_NET_NONE, WARDEN_NET_NAT };
+/* Policed: as NAT, but closed until sets of its table (policy/net_table.h) are filled. */
+enum warden_network { WARDEN_NET_NONE, WARDEN_NET_NAT, WARDEN_NET_POLICED };
+
+/* Sockets that were made inside the sandbox's network namespace; none of them blocks. */
+enum warden_netwatch {
+	WARDEN_NETWATCH_SETS, /* nfnetlink, for sys/nfset.h */
+	WARDEN_NETWATCH_LOG,  /* nfnetlink */
+	WARDEN_NETWATCH_DIAG, /* sock_diag */
+	WARDEN_NETWATCH_DNS_UDP,
+	WARDEN_NETWATCH_DNS_TCP, /* listening */
+	WARDEN_NETWATCH_HTTP,	 /* listening */
+	WARDEN_NETWATCH_FDS,
+};
 
 struct warden_limits {
 	uint64_t memory_bytes;	   /* 0 = none */
@@ -112,6 +128,7 @@ enum warden_capability {
 	WARDEN_CAN_PIDS = 8,
 	WARDEN_CAN_FREEZE = 16,
 	WARDEN_CAN_CGROUP2 = 32,
+	WARDEN_CAN_POLICE = 64,
 };
 
 /* Prepares a message of `kind`: zeroed, with magic and size. */

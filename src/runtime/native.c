@@ -38,6 +38,7 @@ struct request {
 		runtime_create_fn *create;
 		runtime_connect_fn *connect;
 		runtime_stats_fn *stats;
+		runtime_netwatch_fn *netwatch;
 	};
 };
 
@@ -80,12 +81,31 @@ static void fail(struct request *q, const struct err *e)
 	case WARDEN_STATS:
 		q->stats(q->arg, NULL, e);
 		break;
+	case WARDEN_NETWATCH:
+		q->netwatch(q->arg, NULL, e);
+		break;
 	default:
 		q->done(q->arg, e);
 	}
 }
 
-static void succeed(struct request *q, const struct warden_msg *m, int fd)
+/* All of them, or it is a failure. */
+static void hand_over(struct request *q, int fds[SEQPACKET_MAX_FDS])
+{
+	struct err e = ERR_NONE;
+
+	_Static_assert(RUNTIME_NET_FDS == (int)WARDEN_NETWATCH_FDS, "the same in the same order");
+	if (fds[RUNTIME_NET_FDS - 1] >= 0) {
+		q->netwatch(q->arg, fds, NULL);
+		return;
+	}
+	seqpacket_close(fds, 0);
+	err_set(&e, -EPROTO, "the warden sent too few sockets");
+	fail(q, &e);
+}
+
+/* Descriptors that it takes are taken out of `fds`. */
+static void succeed(struct request *q, const struct warden_msg *m, int fds[SEQPACKET_MAX_FDS])
 {
 	struct runtime_handle handle = {.pid = m->process.pid, .start_time = m->process.start_time};
 	struct runtime_stats stats;
@@ -95,7 +115,12 @@ static void succeed(struct request *q, const struct warden_msg *m, int fd)
 		q->create(q->arg, &handle, NULL);
 		break;
 	case WARDEN_CONNECT:
-		q->connect(q->arg, fd, NULL);
+		q->connect(q->arg, take_fd(fds[0]), NULL);
+		break;
+	case WARDEN_NETWATCH:
+		hand_over(q, fds);
+		for (size_t i = 0; i < RUNTIME_NET_FDS; i++)
+			fds[i] = -1;
 		break;
 	case WARDEN_STATS:
 		stats = (struct runtime_stats){
@@ -194,17 +219,14 @@ static void detach(struct native *n)
 	}
 }
 
-static void answered(struct native *n, const struct warden_msg *m, int fd)
+static void answered(struct native *n, const struct warden_msg *m, int fds[SEQPACKET_MAX_FDS])
 {
 	struct request *q = map_remove(n->sent, serial_key(&m->serial));
 	struct err e = ERR_NONE;
 
-	if (!q) {
-		fd_close(fd);
+	if (!q)
 		return;
-	}
 	if (m->kind == WARDEN_FAILED) {
-		fd_close(fd);
 		err_set(&e, m->failed.code < 0 ? m->failed.code : -EIO, "%s", m->failed.text);
 		/* Killing what is gone, asked twice because a warden died in between, is done. */
 		if (q->msg.kind == WARDEN_KILL && e.code == -ENOENT)
@@ -214,9 +236,7 @@ static void answered(struct native *n, const struct warden_msg *m, int fd)
 	} else {
 		if (q->msg.kind == WARDEN_LIST_END)
 			n->settled = true;
-		if (q->msg.kind != WARDEN_CONNECT)
-			fd = fd_close(fd);
-		succeed(q, m, fd);
+		succeed(q, m, fds);
 	}
 	request_free(q);
 }
@@ -228,7 +248,7 @@ static void greeted(struct native *n, const struct warden_msg *m)
 	n->events->ready(n->arg);
 }
 
-static void take_message(struct native *n, const struct warden_msg *m, int fd)
+static void take_message(struct native *n, const struct warden_msg *m, int fds[SEQPACKET_MAX_FDS])
 {
 	switch (m->kind) {
 	case WARDEN_HELLO:
@@ -241,10 +261,8 @@ static void take_message(struct native *n, const struct warden_msg *m, int fd)
 		n->events->oom(n->arg, m->id);
 		break;
 	default:
-		answered(n, m, fd);
-		return;
+		answered(n, m, fds);
 	}
-	fd_close(fd);
 }
 
 /* 1 = one message was taken, 0 = none there, -errno = the connection is over. */
@@ -260,13 +278,10 @@ static int receive_one(struct native *n)
 		return 0;
 	if (len <= 0)
 		return -EPIPE;
-	seqpacket_close(fds, 1);
-	if (warden_msg_parse(view_mem(datagram, (size_t)len), &m, &e) < 0) {
-		fd_close(fds[0]);
-		return -EPROTO;
-	}
-	take_message(n, &m, fds[0]);
-	return 1;
+	if (warden_msg_parse(view_mem(datagram, (size_t)len), &m, &e) == 0)
+		take_message(n, &m, fds);
+	seqpacket_close(fds, 0);
+	return e.code < 0 ? -EPROTO : 1;
 }
 
 static void ready(void *arg, int fd, unsigned events)
@@ -395,7 +410,9 @@ static void native_create(struct runtime *r, const struct runtime_spec *spec, ru
 	q->fds[1] = take_fd(mounts);
 	q->create = fn;
 	fill_limits(&q->msg.create.limits, &spec->limits);
-	q->msg.create.network = spec->network ? WARDEN_NET_NAT : WARDEN_NET_NONE;
+	q->msg.create.network = spec->policed	? WARDEN_NET_POLICED
+				: spec->network ? WARDEN_NET_NAT
+						: WARDEN_NET_NONE;
 	snprintf(q->msg.create.hostname, sizeof(q->msg.create.hostname), "%s", spec->hostname);
 	pump(n);
 }
@@ -494,6 +511,14 @@ static void native_stats(struct runtime *r, const char *id, runtime_stats_fn *fn
 	pump(n);
 }
 
+static void native_netwatch(struct runtime *r, const char *id, runtime_netwatch_fn *fn, void *arg)
+{
+	struct native *n = container_of(r, struct native, base);
+
+	ask(n, WARDEN_NETWATCH, id, arg)->netwatch = fn;
+	pump(n);
+}
+
 static void native_forget_layers(struct runtime *r, const uint64_t *layers, size_t n,
 				 runtime_done_fn *fn, void *arg)
 {
@@ -532,6 +557,7 @@ static const struct runtime_ops native_ops = {
 	.connect = native_connect,
 	.connect_execd = native_connect_execd,
 	.stats = native_stats,
+	.netwatch = native_netwatch,
 	.forget_layers = native_forget_layers,
 	.free = native_free,
 };

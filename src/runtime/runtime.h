@@ -100,8 +100,9 @@ struct runtime_ops {
 	/* A connection to execd itself: queues in the kernel until execd accepts. */
 	void (*connect_execd)(struct runtime *r, const char *id, runtime_connect_fn *fn, void *arg);
 	void (*stats)(struct runtime *r, const char *id, runtime_stats_fn *fn, void *arg);
-	/* Closes the network of a sandbox, unless it was created closed, and opens the means to
-	 * police it; may be asked again. */
+	/* The means to police a running sandbox; may be asked again.  One that was not created
+	 * `policed` is from then on: its names are asked of whoever has the sockets, and it stays
+	 * open until its sets are changed. */
 	void (*netwatch)(struct runtime *r, const char *id, runtime_netwatch_fn *fn, void *arg);
 	/* Before layers are removed: nothing is kept ready on them after the answer. */
 	void (*forget_layers)(struct runtime *r, const uint64_t *layers, size_t n,

@@ -20,18 +20,28 @@
 #include "warden/boxes.h"
 #include "warden/doomed.h"
 #include "warden/idranges.h"
+#include "warden/police.h"
 #include "warden/record.h"
 #include "warden/trash.h"
 #include "warden/warden.h"
 
-static int read_record(struct warden *w, const char *name, struct record *ret, struct err *e)
+static int read_record(struct warden *w, struct box *b, struct record *ret, struct err *e)
 {
 	osb_cleanup(fd_closep) int fd = -1;
+	struct err none = ERR_NONE;
+	struct record_ports ports;
+	const char *name = b->name;
+	int r;
 
 	fd = openat(w->boxes_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, errno == ENOENT ? -ESRCH : -errno, "open boxes/%s: %m", name);
-	return record_read(fd, ret, e);
+	r = record_read(fd, ret, e);
+	if (r == 0 && record_read_ports(fd, &ports, &none) == 0)
+		police_adopt(b, &ports);
+	else if (r == 0 && none.code != -ENOENT)
+		r = err_set(e, none.code, "%s", none.msg);
+	return r;
 }
 
 static int take_over(struct warden *w, struct box *b, const struct record *record, struct err *e)
@@ -73,19 +83,19 @@ int adopt_box(struct warden *w, const char *id, pid_t pid, uint64_t start_time, 
 		*ret = b;
 		return 0;
 	}
-	r = read_record(w, id, &record, e);
-	if (r < 0)
-		return r;
 	b = box_new(w, /* kind= */ NULL);
 	memcpy(b->name, id, strnlen(id, sizeof(b->name) - 1));
 	b->state = BOX_RUNNING;
 	b->pid = pid;
 	b->start_time = start_time;
-	r = proc_open(pid, start_time, &b->pidfd, e);
-	if (r == 0)
-		r = take_over(w, b, &record, e);
-	else if (r == -ESRCH)
-		r = keep_remains(b);
+	r = read_record(w, b, &record, e);
+	if (r == 0) {
+		r = proc_open(pid, start_time, &b->pidfd, e);
+		if (r == 0)
+			r = take_over(w, b, &record, e);
+		else if (r == -ESRCH)
+			r = keep_remains(b);
+	}
 	if (r < 0) {
 		b->state = BOX_MAKING; /* it is in no table yet */
 		box_forget(b);

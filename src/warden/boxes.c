@@ -27,6 +27,7 @@
 #include "warden/doomed.h"
 #include "warden/idranges.h"
 #include "warden/kinds.h"
+#include "warden/police.h"
 #include "warden/reports.h"
 #include "warden/spares.h"
 #include "warden/trash.h"
@@ -188,6 +189,7 @@ void box_forget(struct box *b)
 	fd_close(b->pidfd);
 	fd_close(b->start_fd);
 	fd_close(b->netns_fd);
+	police_forget(b);
 	cgroup_free(b->cgroup);
 	kind_unref(b->kind);
 	free(b);
@@ -207,7 +209,8 @@ static void keep_network(struct box *b)
 {
 	char path[32];
 
-	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX || b->kind->volumes_n > 0)
+	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX || b->policed ||
+	    b->kind->volumes_n > 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", b->pid);
 	b->netns_fd = clone_hide_fd(open(path, O_RDONLY | O_CLOEXEC));

@@ -21,6 +21,7 @@
 #include "sys/seqpacket.h"
 #include "warden/boxes.h"
 #include "warden/kinds.h"
+#include "warden/police.h"
 #include "warden/reports.h"
 #include "warden/seed.h"
 #include "warden/visit.h"
@@ -124,13 +125,16 @@ static int enqueue(struct warden *w, const struct warden_msg *m, struct kind *k,
 static int find_kind(struct warden *w, const struct warden_msg *m, int mounts_file,
 		     struct kind **ret, struct err *e)
 {
-	bool nat = m->create.network == WARDEN_NET_NAT;
+	enum warden_network network = m->create.network;
 	osb_cleanup(buf_done) struct buf file = BUF_INIT(WARDEN_MOUNTS_MAX_BYTES);
 	osb_cleanup(mem_freep) struct warden_mounts *mounts = NULL;
 	int r;
 
+	if (network == WARDEN_NET_POLICED && !police_possible(w->police))
+		return err_set(e, -EOPNOTSUPP, "this host cannot police networks");
 	if (mounts_file < 0) {
-		*ret = w->host->nat == nat ? kind_ref(w->host) : kinds_host(w->kinds, nat);
+		*ret = w->host->network == network ? kind_ref(w->host)
+						   : kinds_host(w->kinds, network);
 		return 0;
 	}
 	mounts = mem_new(struct warden_mounts);
@@ -138,7 +142,7 @@ static int find_kind(struct warden *w, const struct warden_msg *m, int mounts_fi
 	if (r == 0)
 		r = warden_mounts_parse(buf_view(&file), mounts, e);
 	if (r == 0)
-		*ret = kinds_of(w->kinds, mounts, nat);
+		*ret = kinds_of(w->kinds, mounts, network);
 	return r;
 }
 

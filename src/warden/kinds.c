@@ -70,20 +70,21 @@ void kinds_free(struct kinds *ks)
 	free(ks);
 }
 
-static bool fits(const struct kind *k, const struct warden_mounts *m, bool nat)
+static bool fits(const struct kind *k, const struct warden_mounts *m, enum warden_network network)
 {
-	return k->nat == nat && k->host_base == m->host_base && k->layers_n == m->layers_n &&
-	       k->volumes_n == 0 && m->volumes_n == 0 &&
+	return k->network == network && k->host_base == m->host_base &&
+	       k->layers_n == m->layers_n && k->volumes_n == 0 && m->volumes_n == 0 &&
 	       memcmp(k->layers, m->layers, m->layers_n * sizeof(m->layers[0])) == 0;
 }
 
-static struct kind *kind_new(struct kinds *ks, const struct warden_mounts *m, bool nat)
+static struct kind *kind_new(struct kinds *ks, const struct warden_mounts *m,
+			     enum warden_network network)
 {
 	struct kind *k = mem_new(struct kind);
 
 	k->kinds = ks;
 	k->refs = 1;
-	k->nat = nat;
+	k->network = network;
 	k->host_base = m->host_base;
 	k->layers_n = m->layers_n;
 	k->volumes_n = m->volumes_n;
@@ -95,34 +96,35 @@ static struct kind *kind_new(struct kinds *ks, const struct warden_mounts *m, bo
 	return k;
 }
 
-static struct kind *find_or_new(struct kinds *ks, const struct warden_mounts *m, bool nat)
+static struct kind *find_or_new(struct kinds *ks, const struct warden_mounts *m,
+				enum warden_network network)
 {
 	for (struct list *it = ks->all.next; it != &ks->all; it = it->next)
-		if (fits(kind_at(it), m, nat))
+		if (fits(kind_at(it), m, network))
 			return kind_ref(kind_at(it));
-	return kind_new(ks, m, nat);
+	return kind_new(ks, m, network);
 }
 
-struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, bool nat)
+struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, enum warden_network network)
 {
 	osb_cleanup(mem_freep) struct warden_mounts *without = NULL;
-	struct kind *k = find_or_new(ks, m, nat);
+	struct kind *k = find_or_new(ks, m, network);
 
 	if (m->volumes_n == 0)
 		return k;
 	without = mem_new(struct warden_mounts);
 	*without = *m;
 	without->volumes_n = 0;
-	k->base = find_or_new(ks, without, nat);
+	k->base = find_or_new(ks, without, network);
 	return k;
 }
 
-struct kind *kinds_host(struct kinds *ks, bool nat)
+struct kind *kinds_host(struct kinds *ks, enum warden_network network)
 {
 	osb_cleanup(mem_freep) struct warden_mounts *m = mem_new(struct warden_mounts);
 
 	m->host_base = true;
-	return kinds_of(ks, m, nat);
+	return kinds_of(ks, m, network);
 }
 
 struct kind *kind_ref(struct kind *k)
@@ -157,7 +159,8 @@ void kind_used(struct kind *k)
 
 	if (k->base)
 		k = k->base;
-	if (k->layers_n == 0)
+	/* Of the host's image alone there always are seeds, but not of policed ones. */
+	if (k->layers_n == 0 && k->network != WARDEN_NET_POLICED)
 		return;
 	k->used_us = clock_mono_us();
 	list_remove(&k->link);
@@ -214,7 +217,8 @@ static unsigned share_of(const struct kinds *ks, const struct kind *of, unsigned
 
 unsigned kind_seeds_wanted(const struct kind *k, unsigned limit)
 {
-	bool is_host = k->host_base && k->layers_n == 0 && k->volumes_n == 0;
+	bool is_host = k->host_base && k->layers_n == 0 && k->volumes_n == 0 &&
+		       k->network != WARDEN_NET_POLICED;
 
 	return k->followed || is_host ? share_of(k->kinds, k, limit) : 0;
 }

@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/macro.h"
+#include "codec/warden_msg.h"
 
 struct kinds;
 struct loop;
@@ -24,7 +25,7 @@ struct kind {
 	struct kinds *kinds;
 	struct kind *base; /* the same without volumes; NULL: it has none */
 	unsigned refs;
-	bool nat;
+	enum warden_network network;
 	bool host_base;
 	size_t layers_n, volumes_n;
 	uint64_t *layers;
@@ -43,8 +44,8 @@ struct kinds *kinds_new(struct loop *l, kinds_dropped_fn *dropped, void *arg);
 void kinds_free(struct kinds *ks); /* accepts NULL; nobody has a kind any more */
 
 /* The caller's to let go of. */
-struct kind *kinds_host(struct kinds *ks, bool nat);
-struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, bool nat);
+struct kind *kinds_host(struct kinds *ks, enum warden_network network);
+struct kind *kinds_of(struct kinds *ks, const struct warden_mounts *m, enum warden_network network);
 struct kind *kind_ref(struct kind *k);
 void kind_unref(struct kind *k); /* accepts NULL */
 

@@ -37,6 +37,7 @@
 #include "warden/kinds.h"
 #include "warden/options.h"
 #include "warden/paths.h"
+#include "warden/police.h"
 #include "warden/seed.h"
 #include "warden/serve.h"
 #include "warden/small_root.h"
@@ -157,6 +158,8 @@ static int open_means(struct warden *w, const struct options *o, struct err *e)
 		r = shared_make(PATHS_SHARED, w->cgroups, e);
 	if (r == 0)
 		r = netslots_new(tag, o->network ? o->subnet : NULL, &dns, &w->nets, e);
+	if (r == 0)
+		w->police = police_new(w, o);
 	return r;
 }
 
@@ -190,7 +193,7 @@ static int start(struct warden *w, const struct options *o, struct err *e)
 	w->spares_max = MIN(o->seeds * SPARES_PER_SEED, SPARES_MAX);
 	netslots_keep(w->nets, w->spares_max);
 	w->kinds = kinds_new(w->loop, drop_seeds, w);
-	w->host = kinds_host(w->kinds, netslots_nat(w->nets));
+	w->host = kinds_host(w->kinds, netslots_nat(w->nets) ? WARDEN_NET_NAT : WARDEN_NET_NONE);
 	w->refill = loop_task_new(w->loop, refill, w);
 	w->refill_later = loop_timer_new(w->loop, refill, w);
 	w->doomed_timer = loop_timer_new(w->loop, doomed_retry, w);
@@ -220,6 +223,7 @@ static void finish(struct warden *w)
 	loop_timer_free(w->doomed_timer);
 	netslots_remove(w->nets);
 	netslots_free(w->nets);
+	police_free(w->police);
 	cgroups_remove_parents(w->cgroups);
 	cgroups_free(w->cgroups);
 	filter_free(w->filter);

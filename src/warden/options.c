@@ -15,6 +15,8 @@ enum {
 	OPT_EXECD,
 	OPT_SUBNET,
 	OPT_NO_NETWORK,
+	OPT_NAMES_ONLY,
+	OPT_DROP,
 	OPT_SEEDS,
 	OPT_GID,
 	OPT_FD,
@@ -28,6 +30,8 @@ static const struct option long_options[] = {
 	{"execd", required_argument, NULL, OPT_EXECD},
 	{"subnet", required_argument, NULL, OPT_SUBNET},
 	{"no-network", no_argument, NULL, OPT_NO_NETWORK},
+	{"police-names-only", no_argument, NULL, OPT_NAMES_ONLY},
+	{"police-drop", no_argument, NULL, OPT_DROP},
 	{"seeds", required_argument, NULL, OPT_SEEDS},
 	{"server-gid", required_argument, NULL, OPT_GID},
 	{"supervisor-fd", required_argument, NULL, OPT_FD},
@@ -72,6 +76,12 @@ static int take(int c, struct options *o, struct err *e)
 		return 0;
 	case OPT_NO_NETWORK:
 		o->network = false;
+		return 0;
+	case OPT_NAMES_ONLY:
+		o->names_only = true;
+		return 0;
+	case OPT_DROP:
+		o->drop_silently = true;
 		return 0;
 	case OPT_SEEDS:
 		return number("seeds", 256, &o->seeds, e);

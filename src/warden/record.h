@@ -17,3 +17,12 @@ struct record {
 
 osb_must_check int record_write(int box_fd, const struct record *r, struct err *e);
 osb_must_check int record_read(int box_fd, struct record *ret, struct err *e);
+
+/* Of a policed box, beside its record: where its network's filter listens. */
+struct record_ports {
+	uint16_t dns, http;
+};
+
+osb_must_check int record_write_ports(int box_fd, const struct record_ports *p, struct err *e);
+/* -ENOENT: it is not policed. */
+osb_must_check int record_read_ports(int box_fd, struct record_ports *ret, struct err *e);

@@ -17,6 +17,7 @@
 #include "box/netslot.h"
 #include "codec/warden_msg.h"
 #include "sys/seqpacket.h"
+#include "warden/police.h"
 #include "warden/serve.h"
 #include "warden/warden.h"
 
@@ -34,7 +35,7 @@ static bool has_room(int fd)
 	return n > 0 && !(p.revents & (POLLHUP | POLLERR));
 }
 
-void answer(struct warden *w, const struct warden_msg *m, int fd)
+void answer_with(struct warden *w, const struct warden_msg *m, const int *fds, size_t fds_n)
 {
 	struct err e = ERR_NONE;
 	int r;
@@ -42,13 +43,18 @@ void answer(struct warden *w, const struct warden_msg *m, int fd)
 	if (w->control_fd < 0)
 		return;
 	do
-		r = seqpacket_send(w->control_fd, warden_msg_view(m), &fd, fd >= 0, &e);
+		r = seqpacket_send(w->control_fd, warden_msg_view(m), fds, fds_n, &e);
 	while (r == -EAGAIN && has_room(w->control_fd));
 	if (r < 0) {
 		log_line(LOG_WARN, "the server does not take a message, dropping it",
 			 LOG_S("err", e.msg));
 		serve_disconnect(w);
 	}
+}
+
+void answer(struct warden *w, const struct warden_msg *m, int fd)
+{
+	answer_with(w, m, &fd, fd >= 0);
 }
 
 void answer_ok(struct warden *w, const struct warden_msg *request)
@@ -71,15 +77,25 @@ void answer_failed(struct warden *w, const struct warden_msg *request, const str
 
 void report_hello(struct warden *w)
 {
-	const char *net = netslots_missing(w->nets), *cgroup = cgroups_missing(w->cgroups);
+	const char *missing[] = {
+		netslots_missing(w->nets),
+		cgroups_missing(w->cgroups),
+		police_missing(w->police),
+	};
 	struct warden_msg m;
+	size_t len = 0;
 
 	warden_msg_init(&m, WARDEN_HELLO, 0, NULL);
 	m.hello.capabilities = cgroups_capabilities(w->cgroups);
 	if (netslots_nat(w->nets))
 		m.hello.capabilities |= WARDEN_CAN_NAT;
-	snprintf(m.hello.missing, sizeof(m.hello.missing), "%s%s%s", net,
-		 *net && *cgroup ? "; " : "", cgroup);
+	if (police_possible(w->police))
+		m.hello.capabilities |= WARDEN_CAN_POLICE;
+	for (size_t i = 0; i < ARRAY_LEN(missing) && len < sizeof(m.hello.missing); i++)
+		if (*missing[i])
+			len += (size_t)snprintf(m.hello.missing + len,
+						sizeof(m.hello.missing) - len, "%s%s",
+						len ? "; " : "", missing[i]);
 	answer(w, &m, -1);
 }
 

@@ -13,12 +13,14 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "box/cgroup.h"
+#include "box/netwatch.h"
 #include "codec/warden_msg.h"
 #include "net/loop.h"
 #include "warden/adopt.h"
 #include "warden/boxes.h"
 #include "warden/create.h"
 #include "warden/kinds.h"
+#include "warden/police.h"
 #include "warden/reports.h"
 #include "warden/seed.h"
 #include "warden/visit.h"
@@ -138,6 +140,24 @@ static void handle_connect(struct warden *w, const struct warden_msg *m, const i
 	answer(w, &ok, inside);
 }
 
+static void handle_netwatch(struct warden *w, const struct warden_msg *m, const int *fds)
+{
+	struct err e = ERR_NONE;
+	struct warden_msg ok;
+	struct box *b;
+	int r = running_box(w, m, &b, &e);
+
+	(void)fds;
+	if (r == 0)
+		r = police_open(w, b, &e);
+	if (r < 0) {
+		answer_failed(w, m, &e);
+		return;
+	}
+	warden_msg_init(&ok, WARDEN_OK, m->serial, m->id);
+	answer_with(w, &ok, b->netwatch->fds, ARRAY_LEN(b->netwatch->fds));
+}
+
 static void handle_adopt(struct warden *w, const struct warden_msg *m, const int *fds)
 {
 	struct err e = ERR_NONE;
@@ -177,11 +197,12 @@ void requests_handle(struct warden *w, const struct warden_msg *m, const int *fd
 		unsigned kind;
 		void (*handle)(struct warden *w, const struct warden_msg *m, const int *fds);
 	} table[] = {
-		{WARDEN_CREATE, handle_create}, {WARDEN_KILL, handle_kill},
-		{WARDEN_FREEZE, handle_freeze}, {WARDEN_THAW, handle_thaw},
-		{WARDEN_STATS, handle_stats},	{WARDEN_CONNECT, handle_connect},
-		{WARDEN_ADOPT, handle_adopt},	{WARDEN_LIST_END, handle_list_end},
-		{WARDEN_LIMITS, handle_limits}, {WARDEN_FORGET_LAYERS, handle_forget_layers},
+		{WARDEN_CREATE, handle_create},	    {WARDEN_KILL, handle_kill},
+		{WARDEN_FREEZE, handle_freeze},	    {WARDEN_THAW, handle_thaw},
+		{WARDEN_STATS, handle_stats},	    {WARDEN_CONNECT, handle_connect},
+		{WARDEN_ADOPT, handle_adopt},	    {WARDEN_LIST_END, handle_list_end},
+		{WARDEN_LIMITS, handle_limits},	    {WARDEN_FORGET_LAYERS, handle_forget_layers},
+		{WARDEN_NETWATCH, handle_netwatch},
 	};
 	struct err e = ERR_NONE;
 

@@ -34,6 +34,7 @@
 #include "warden/kinds.h"
 #include "warden/options.h"
 #include "warden/paths.h"
+#include "warden/police.h"
 #include "warden/record.h"
 #include "warden/small_root.h"
 #include "warden/spares.h"
@@ -155,7 +156,10 @@ static int prepare(struct warden *w, struct box *b, struct means *m, struct err 
 		return r;
 	r = userns_new(idranges_base(b->id_index), IDRANGES_SIZE, &m->userns_fd, e);
 	if (r == 0)
-		r = netslot_make(w->nets, b->kind->nat, &b->net_slot, &m->netns_fd, e);
+		r = netslot_make(w->nets, b->kind->network != WARDEN_NET_NONE, &b->net_slot,
+				 &m->netns_fd, e);
+	if (r == 0 && b->kind->network == WARDEN_NET_POLICED)
+		r = police_prepare(w, b, m->dir_fd, m->netns_fd, e);
 	if (r == 0)
 		r = spares_take(w, b->name, &b->cgroup, e);
 	return r;
@@ -196,6 +200,7 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		.userns_fd = m->userns_fd,
 		.id_base = idranges_base(b->id_index),
 		.netns_fd = m->netns_fd,
+		.net_table = b->policed ? police_table(w->police) : VIEW_NONE,
 		.cgroup = b->cgroup,
 		.cgroup_v1 = cgroups_shown(w->cgroups),
 		.filter = w->filter,

@@ -22,6 +22,8 @@ struct loop_task;
 struct loop_timer;
 struct map;
 struct netslots;
+struct netwatch;
+struct police;
 struct warden_msg;
 
 #define BOX_NAME_MAX 40 /* a sandbox's id, or a seed's name, with the NUL */
@@ -55,7 +57,9 @@ struct box {
 	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
 	uint32_t id_index; /* of its range of host ids */
 	uint32_t net_slot;
-	int netns_fd; /* BOX_ENDING: kept so that it may serve again, or -1 */
+	bool policed;		   /* its network is, and never serves another */
+	struct netwatch *netwatch; /* or NULL */
+	int netns_fd;		   /* BOX_ENDING: kept so that it may serve again, or -1 */
 	struct cgroup *cgroup;
 	uint64_t oom_kills;
 	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */
@@ -69,6 +73,7 @@ struct warden {
 	/* means */
 	struct cgroups *cgroups;
 	struct netslots *nets;
+	struct police *police;
 	struct filter *filter;
 	int execd_fd;
 	int own_net_fd, own_uts_fd; /* where to come back to after a visit inside */

@@ -17,11 +17,13 @@ WAIT_S = 30
 MAGIC = 0x5357534F
 HEAD = struct.Struct("<IHHQ40s")
 LIMITS = struct.Struct("<5Q")
-CREATE, KILL, FREEZE, THAW, STATS, CONNECT, ADOPT, LIST_END, SET_LIMITS, FORGET_LAYERS = range(1, 11)
+(CREATE, KILL, FREEZE, THAW, STATS, CONNECT, ADOPT, LIST_END, SET_LIMITS, FORGET_LAYERS,
+ NETWATCH) = range(1, 12)
 NAMED, HOST, MOUNTED = 1, 2, 3
 HELLO, OK, FAILED, STATS_OK, EXITED, OOM = range(64, 70)
-NONE, NAT = 0, 1
-CAN_NAT, CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_FREEZE, CAN_CGROUP2 = (1 << i for i in range(6))
+NONE, NAT, POLICED = 0, 1, 2
+(CAN_NAT, CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_FREEZE, CAN_CGROUP2,
+ CAN_POLICE) = (1 << i for i in range(7))
 
 
 def eventually(fact):
@@ -100,6 +102,15 @@ class Box:
         s.settimeout(WAIT_S)
         return s
 
+    def netwatch(self):
+        """What polices its network: sets, log, diag, DNS over UDP and TCP, HTTP."""
+        fds = self.warden.ask(NETWATCH, self.id).fds
+        assert len(fds) == 6
+        sockets = [socket.socket(fileno=fd) for fd in fds]
+        for s in sockets:
+            s.settimeout(WAIT_S)
+        return sockets
+
     def kill(self):
         self.warden.ask(KILL, self.id)
 
@@ -146,7 +157,7 @@ class Warden:
         self.missing = text_of(hello.body[4:])
 
     def receive(self):
-        data, fds, _, _ = socket.recv_fds(self.control, 4096, 2)
+        data, fds, _, _ = socket.recv_fds(self.control, 4096, 8)
         assert data, "the warden closed the connection\n" + self.said()
         return Message(data, fds)
 

@@ -88,6 +88,15 @@ static void refuses_unterminated_strings_and_bad_numbers(void **state)
 	m = a_create();
 	m.create.limits.pids = 0;
 	assert_true(parse(&m, m.size) < 0);
+	m = a_create();
+	m.create.network = WARDEN_NET_POLICED;
+	assert_int_equal(parse(&m, m.size), 0);
+	m.create.network++;
+	assert_true(parse(&m, m.size) < 0);
+	warden_msg_init(&m, WARDEN_NETWATCH, 1, NULL);
+	assert_true(parse(&m, m.size) < 0);
+	warden_msg_init(&m, WARDEN_NETWATCH, 1, ID);
+	assert_int_equal(parse(&m, m.size), 0);
 	warden_msg_init(&m, WARDEN_CONNECT, 1, ID);
 	m.connect.port = 65536;
 	assert_true(parse(&m, m.size) < 0);

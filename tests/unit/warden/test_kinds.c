@@ -52,14 +52,15 @@ static struct kind *on(struct kinds *ks, uint64_t layer, size_t volumes_n)
 	m->layers[1] = layer;
 	m->layers_n = 2;
 	m->volumes_n = volumes_n;
-	return kinds_of(ks, m, /* nat= */ true);
+	return kinds_of(ks, m, WARDEN_NET_NAT);
 }
 
 static void the_same_is_one(void **state)
 {
 	struct kinds *ks = *state;
 	struct kind *a = on(ks, 2, 0), *b = on(ks, 2, 0), *c = on(ks, 3, 0), *v = on(ks, 2, 1),
-		    *w = on(ks, 2, 1), *host = kinds_host(ks, true), *alone = kinds_host(ks, false);
+		    *w = on(ks, 2, 1), *host = kinds_host(ks, WARDEN_NET_NAT),
+		    *alone = kinds_host(ks, WARDEN_NET_NONE);
 
 	assert_ptr_equal(a, b);
 	assert_ptr_not_equal(a, c);
@@ -81,7 +82,7 @@ static void the_same_is_one(void **state)
 static void those_used_last_are_followed(void **state)
 {
 	struct kinds *ks = *state;
-	struct kind *host = kinds_host(ks, true), *k[6];
+	struct kind *host = kinds_host(ks, WARDEN_NET_NAT), *k[6];
 
 	assert_int_equal(kind_seeds_wanted(host, 8), 8);
 	for (size_t i = 0; i < ARRAY_LEN(k); i++) {
@@ -116,7 +117,8 @@ static void those_used_last_are_followed(void **state)
 static void not_every_kind_is_worth_it(void **state)
 {
 	struct kinds *ks = *state;
-	struct kind *host = kinds_host(ks, true), *v = on(ks, 2, 1), *without = on(ks, 2, 0);
+	struct kind *host = kinds_host(ks, WARDEN_NET_NAT), *v = on(ks, 2, 1),
+		    *without = on(ks, 2, 0);
 
 	assert_ptr_equal(v->base, without);
 	kind_used(host);
@@ -128,6 +130,23 @@ static void not_every_kind_is_worth_it(void **state)
 	kind_unref(host);
 	kind_unref(v);
 	kind_unref(without);
+}
+
+static void policed_ones_are_kinds_of_their_own(void **state)
+{
+	struct kinds *ks = *state;
+	struct kind *host = kinds_host(ks, WARDEN_NET_NAT);
+	struct kind *policed = kinds_host(ks, WARDEN_NET_POLICED);
+
+	assert_ptr_not_equal(host, policed);
+	assert_int_equal(kind_seeds_wanted(policed, 8), 0);
+	kind_used(policed);
+	assert_true(policed->followed);
+	assert_int_equal(kind_seeds_wanted(policed, 8), 2);
+	assert_int_equal(kind_seeds_wanted(host, 8), 6);
+	assert_ptr_equal(kinds_hungry(ks, 8), policed);
+	kind_unref(host);
+	kind_unref(policed);
 }
 
 static void layers_that_go_take_their_kinds_along(void **state)
@@ -159,6 +178,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_same_is_one, make, end),
 		cmocka_unit_test_setup_teardown(those_used_last_are_followed, make, end),
 		cmocka_unit_test_setup_teardown(not_every_kind_is_worth_it, make, end),
+		cmocka_unit_test_setup_teardown(policed_ones_are_kinds_of_their_own, make, end),
 		cmocka_unit_test_setup_teardown(layers_that_go_take_their_kinds_along, make, end),
 	};
 

@@ -1,0 +1,225 @@
+/*
+ * warden/police.c - tables and sockets of policed boxes.
+ *
+ * A table that is in place is never loaded again as long as its ports can be had: what its sets
+ * hold would be lost.  When they cannot (the sandbox took one while nobody had it), the new table
+ * is closed like the first one, and connections that were admitted live on.
+ */
+#include "warden/police.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "box/netslot.h"
+#include "box/netwatch.h"
+#include "policy/net_table.h"
+#include "sys/clone.h"
+#include "warden/options.h"
+#include "warden/record.h"
+#include "warden/warden.h"
+
+struct police {
+	struct net_table_options options;
+	struct buf table; /* with the ports that every new box has */
+	bool possible;
+	char missing[320];
+};
+
+static void come_back(const struct warden *w)
+{
+	if (setns(w->own_net_fd, CLONE_NEWNET) < 0)
+		abort();
+}
+
+static int write_table(const struct net_table_options *o, struct buf *out, struct err *e)
+{
+	return net_table_write(o, out) < 0 ? err_set(e, -E2BIG, "the table is too long") : 0;
+}
+
+static int try_table(const struct warden *w, struct police *p, struct err *e)
+{
+	struct netwatch trial;
+	int r = write_table(&p->options, &p->table, e);
+
+	if (r < 0)
+		return r;
+	netwatch_init(&trial);
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_set(e, -errno, "make a network namespace: %m");
+	r = netwatch_open(&trial, e);
+	if (r == 0)
+		r = netwatch_load(buf_view(&p->table), e);
+	netwatch_close(&trial);
+	come_back(w);
+	return r;
+}
+
+struct police *police_new(const struct warden *w, const struct options *o)
+{
+	struct police *p = mem_new(struct police);
+	struct err e = ERR_NONE;
+
+	p->options = (struct net_table_options){
+		.dns_port = NET_TABLE_DNS_PORT,
+		.http_port = NET_TABLE_HTTP,
+		.names_only = o->names_only,
+		.drop = o->drop_silently,
+	};
+	buf_init(&p->table, NET_TABLE_MAX_BYTES);
+	/* Without a way out there is nothing to police, and why is known. */
+	if (!netslots_nat(w->nets))
+		return p;
+	p->possible = try_table(w, p, &e) == 0;
+	if (!p->possible)
+		snprintf(p->missing, sizeof(p->missing), "networks cannot be policed: %s", e.msg);
+	return p;
+}
+
+void police_free(struct police *p)
+{
+	if (!p)
+		return;
+	buf_done(&p->table);
+	free(p);
+}
+
+bool police_possible(const struct police *p)
+{
+	return p->possible;
+}
+
+const char *police_missing(const struct police *p)
+{
+	return p->missing;
+}
+
+struct view police_table(const struct police *p)
+{
+	return buf_view(&p->table);
+}
+
+static struct netwatch *watch_new(uint16_t dns_port, uint16_t http_port)
+{
+	struct netwatch *n = mem_new(struct netwatch);
+
+	netwatch_init(n);
+	n->dns_port = dns_port;
+	n->http_port = http_port;
+	return n;
+}
+
+/* Out of the sight of clones. */
+static void hide(struct netwatch *n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(n->fds); i++)
+		n->fds[i] = clone_hide_fd(n->fds[i]);
+}
+
+static int record(const struct netwatch *n, int box_fd, struct err *e)
+{
+	struct record_ports ports = {.dns = n->dns_port, .http = n->http_port};
+
+	return record_write_ports(box_fd, &ports, e);
+}
+
+int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd, struct err *e)
+{
+	const struct net_table_options *o = &w->police->options;
+	int r;
+
+	b->policed = true;
+	b->netwatch = watch_new(o->dns_port, o->http_port);
+	if (setns(netns_fd, CLONE_NEWNET) < 0)
+		return err_set(e, -errno, "enter the sandbox's namespace: %m");
+	r = netwatch_open(b->netwatch, e);
+	come_back(w);
+	if (r == 0 &&
+	    (b->netwatch->dns_port != o->dns_port || b->netwatch->http_port != o->http_port))
+		r = err_set(e, -EADDRINUSE, "a new namespace has its ports taken");
+	if (r == 0)
+		r = record(b->netwatch, box_fd, e);
+	hide(b->netwatch);
+	return r;
+}
+
+void police_adopt(struct box *b, const struct record_ports *ports)
+{
+	b->policed = true;
+	b->netwatch = watch_new(ports->dns, ports->http);
+}
+
+/* Inside: the sockets, and a table if there is none that fits them. */
+static int open_inside(const struct police *p, struct box *b, bool *ret_new, struct err *e)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(NET_TABLE_MAX_BYTES);
+	struct net_table_options o = p->options;
+	struct netwatch *n = b->netwatch;
+	uint16_t dns = n->dns_port, http = n->http_port;
+	int r = netwatch_open(n, e);
+
+	if (r < 0)
+		return r;
+	*ret_new = !b->policed || n->dns_port != dns || n->http_port != http;
+	if (!*ret_new)
+		return 0;
+	o.dns_port = n->dns_port;
+	o.http_port = n->http_port;
+	o.open = !b->policed; /* it is connected, and stays so */
+	r = write_table(&o, &text, e);
+	return r < 0 ? r : netwatch_load(buf_view(&text), e);
+}
+
+static int open_and_record(struct warden *w, struct box *b, struct err *e)
+{
+	osb_cleanup(fd_closep) int box_fd = -1;
+	bool fresh = false;
+	int r;
+
+	box_fd = openat(w->boxes_fd, b->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (box_fd < 0)
+		return err_set(e, -errno, "open boxes/%s: %m", b->name);
+	if (setns(b->pidfd, CLONE_NEWNET) < 0)
+		return err_set(e, -errno, "enter the sandbox's namespace: %m");
+	r = open_inside(w->police, b, &fresh, e);
+	come_back(w);
+	return r == 0 && fresh ? record(b->netwatch, box_fd, e) : r;
+}
+
+int police_open(struct warden *w, struct box *b, struct err *e)
+{
+	const struct net_table_options *o = &w->police->options;
+	int r;
+
+	if (!w->police->possible)
+		return err_set(e, -EOPNOTSUPP, "%s",
+			       w->police->missing[0] ? w->police->missing
+						     : "sandboxes have no network here");
+	if (!b->netwatch)
+		b->netwatch = watch_new(o->dns_port, o->http_port);
+	if (b->netwatch->fds[0] >= 0)
+		return 0;
+	r = open_and_record(w, b, e);
+	if (r < 0) {
+		netwatch_close(b->netwatch);
+		return r;
+	}
+	hide(b->netwatch);
+	b->policed = true;
+	return 0;
+}
+
+void police_forget(struct box *b)
+{
+	if (b->netwatch)
+		netwatch_close(b->netwatch);
+	free(take_ptr(b->netwatch));
+}
