@@ -15,7 +15,7 @@ fi
 ninja -C build
 for made in build/src/execd/execd build/src/warden/opensandbox-warden \
 	build/src/server/opensandbox-server build/src/imager/opensandbox-image \
-	build/src/imager/opensandbox-registry; do
+	build/src/imager/opensandbox-registry build/src/egress/opensandbox-egress; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

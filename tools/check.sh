@@ -202,6 +202,9 @@ check_programs() {
 	local imager=src/imager/opensandbox-image
 	component_tests image-release "$out/gcc/$imager" IMAGER tests/image
 	component_tests image-sanitized "$out/sanitized/$imager" IMAGER tests/image
+	local egress=src/egress/opensandbox-egress
+	component_tests egress-release "$out/gcc/$egress" EGRESS tests/egress
+	component_tests egress-sanitized "$out/sanitized/$egress" EGRESS tests/egress
 	wait_for_tidy
 }
 
@@ -210,7 +213,8 @@ gather_programs() {
 	mkdir -p "$out/bin"
 	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
 		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
-		"$out/gcc/src/imager/opensandbox-registry" "$out/bin/"
+		"$out/gcc/src/imager/opensandbox-registry" "$out/gcc/src/egress/opensandbox-egress" \
+		"$out/bin/"
 }
 
 check_product() {

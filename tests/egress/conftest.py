@@ -1,0 +1,63 @@
+"""Fixtures: one small Internet for all tests, sandboxes with a sidecar in them; everything ends."""
+import os
+import shutil
+
+import pytest
+
+from sidecar import ROOT, Sandbox, Sidecar
+from small_internet import Internet
+
+
+@pytest.fixture(scope="session")
+def program():
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    for tool in ("ip", "nft", "setpriv"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    path = os.environ.get("EGRESS", str(ROOT / "build" / "opensandbox-egress"))
+    if not os.access(path, os.X_OK):
+        pytest.fail(f"{path} was not built")
+    return os.path.abspath(path)
+
+
+@pytest.fixture(scope="session")
+def whole_internet(program):
+    net = Internet()
+    yield net
+    net.close()
+
+
+@pytest.fixture
+def internet(whole_internet):
+    """As new for every test: no zones, nothing seen."""
+    whole_internet.reset()
+    return whole_internet
+
+
+@pytest.fixture
+def make_sandbox(internet):
+    """Namespaces without a sidecar."""
+    made = []
+
+    def make(**options):
+        made.append(Sandbox(internet, **options))
+        return made[-1]
+
+    yield make
+    for sandbox in made:
+        sandbox.close()
+
+
+@pytest.fixture
+def make_sidecar(program, make_sandbox):
+    """Sidecars in sandboxes of their own; policy, token and settings as keywords."""
+    made = []
+
+    def make(policy=None, sandbox=None, ipv6=True, **options):
+        made.append(Sidecar(program, sandbox or make_sandbox(ipv6=ipv6), policy, **options))
+        return made[-1]
+
+    yield make
+    for sidecar in made:
+        sidecar.stop()
