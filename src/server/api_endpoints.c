@@ -11,6 +11,7 @@
 #include "codec/json_writer.h"
 #include "codec/url.h"
 #include "net/http_server.h"
+#include "server/api_network.h"
 #include "server/app.h"
 #include "server/config.h"
 #include "server/endpoints.h"
@@ -97,7 +98,7 @@ static struct view public_base(struct http_exchange *x, const struct config *con
 
 struct endpoint {
 	const char *text;
-	const char *token; /* or NULL */
+	const char *header, *token; /* or NULL */
 };
 
 static void write_endpoint(struct json_writer *w, void *arg)
@@ -109,7 +110,7 @@ static void write_endpoint(struct json_writer *w, void *arg)
 	if (ep->token) {
 		json_write_key(w, "headers");
 		json_write_object(w);
-		json_put_cstr(w, ENDPOINTS_TOKEN_HEADER, ep->token);
+		json_put_cstr(w, ep->header, ep->token);
 		json_write_object_end(w);
 	}
 	json_write_object_end(w);
@@ -143,8 +144,13 @@ static void get_endpoint(struct http_exchange *x, void *arg)
 		return;
 	ep.text = arena_printf(http_arena(x), VIEW_FMT "/sandboxes/%s/proxy/%u",
 			       VIEW_ARG(public_base(x, app->config)), b->id, port);
-	if (port == ENDPOINTS_EXECD_PORT && app->config->exec_token)
+	if (port == ENDPOINTS_EXECD_PORT && app->config->exec_token) {
+		ep.header = ENDPOINTS_TOKEN_HEADER;
 		ep.token = b->token;
+	} else if (port == API_NETWORK_PORT) {
+		ep.header = API_NETWORK_TOKEN_HEADER;
+		ep.token = b->spec.network.token;
+	}
 	exchange_reply_json(x, 200, write_endpoint, &ep);
 }
 

@@ -19,13 +19,6 @@ static void no_templates(struct http_exchange *x, void *app)
 			 "templates are a feature of the microVM runtime");
 }
 
-static void no_policies(struct http_exchange *x, void *app)
-{
-	(void)app;
-	http_reply_error(x, 501, "SANDBOX::API_NOT_SUPPORTED",
-			 "this server cannot enforce network policies yet");
-}
-
 const struct route api_unsupported_routes[] = {
 	{"GET", "/pools", no_pools, 0},
 	{"POST", "/pools", no_pools, 0},
@@ -36,9 +29,5 @@ const struct route api_unsupported_routes[] = {
 	{"POST", "/templates", no_templates, 0},
 	{"GET", "/templates/{templateId}", no_templates, 0},
 	{"DELETE", "/templates/{templateId}", no_templates, 0},
-	{"GET", "/sandboxes/{id}/networkpolicy", no_policies, 0},
-	{"PUT", "/sandboxes/{id}/networkpolicy", no_policies, 0},
-	{"PATCH", "/sandboxes/{id}/networkpolicy", no_policies, 0},
-	{"DELETE", "/sandboxes/{id}/networkpolicy", no_policies, 0},
 	{NULL, NULL, NULL, 0},
 };

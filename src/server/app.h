@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct config;
+struct egress_client;
 struct http_proxies;
 struct http_server;
 struct image_keeper;
@@ -34,6 +35,7 @@ struct app {
 	struct image_keeper *image_keeper;
 	struct volumes *volumes;
 	struct runtime *runtime;
+	struct egress_client *egress;
 	struct sandboxes *sandboxes;
 	struct snapshots *snapshots;
 	struct http_server *http;

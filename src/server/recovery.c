@@ -20,6 +20,7 @@
 #include "server/config.h"
 #include "server/expiry.h"
 #include "server/images.h"
+#include "server/policing.h"
 #include "server/sandboxes_int.h"
 #include "server/volumes.h"
 #include "store/store.h"
@@ -81,6 +82,7 @@ static void note_end(struct sandboxes *s, struct sandbox *b, int status, bool oo
 	if (sandboxes_record(s, b, code == 0 ? "Normal" : "Warning", "Exited", message, &e) < 0)
 		log_line(LOG_ERROR, "cannot record a sandbox's end", LOG_S("box", b->id),
 			 LOG_S("err", e.msg));
+	policing_end(s, b);
 	log_line(LOG_INFO, "a sandbox has ended", LOG_S("box", b->id), LOG_I("exit_code", code));
 }
 
@@ -274,6 +276,9 @@ static int load_one(void *arg, const struct store_sandbox *record)
 	b->expires_us = record->expires_us;
 	b->handle = (struct runtime_handle){record->pid, record->start_time};
 	b->spec_text = mem_strdup(record->spec);
+	if (!b->spec.network.token) /* a record of before there were any */
+		free(take_ptr(b->spec_text));
+	sandbox_need_network_token(b);
 	list_push_front(&s->all, &b->link);
 	map_put(s->by_id, view_of(b->id), b);
 	expiry_update(s->expiry, b);

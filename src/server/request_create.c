@@ -25,6 +25,7 @@
 #include "server/platform.h"
 #include "server/request_fields.h"
 #include "server/request_lifecycle.h"
+#include "server/request_network.h"
 #include "server/request_volumes.h"
 #include "server/sandbox.h"
 
@@ -298,25 +299,20 @@ static int read_env(struct reading *r, struct failure *f)
 /* Parts of the protocol that this server does not have yet: asked for, they are refused by name. */
 static int refuse_unsupported(struct reading *r, struct failure *f)
 {
-	const struct json *policy = NULL, *proxy = NULL;
-	bool secure = false, enabled = false;
+	bool secure = false;
 
-	if (request_object(r->body, "networkPolicy", &policy, f) < 0 ||
-	    request_object(r->body, "credentialProxy", &proxy, f) < 0 ||
-	    request_bool(r->body, "secureAccess", &secure, f) < 0 ||
-	    (proxy && request_bool(proxy, "enabled", &enabled, f) < 0))
+	if (request_bool(r->body, "secureAccess", &secure, f) < 0)
 		return -1;
-	if (enabled && !policy)
-		return failure_set(f, 422, REQUEST_CODE,
-				   "credentialProxy.enabled needs a networkPolicy");
-	if (policy)
-		return failure_set(f, 400, REQUEST_CODE,
-				   "networkPolicy: this server cannot enforce network policies");
 	if (secure)
 		return failure_set(
 			f, 400, REQUEST_CODE,
 			"secureAccess: needs a gateway, which this server does not have");
 	return 0;
+}
+
+static int read_network(struct reading *r, struct failure *f)
+{
+	return request_network(r->body, r->config, r->spec, f);
 }
 
 static int read_volumes(struct reading *r, struct failure *f)
@@ -351,7 +347,8 @@ int request_create(struct view body, const struct config *config, struct sandbox
 	static int (*const steps[])(struct reading * r, struct failure * f) = {
 		read_extensions, read_source,	     read_entrypoint, read_metadata,
 		read_platform,	 read_timeout,	     read_resources,  read_env,
-		read_lifecycle,	 refuse_unsupported, read_volumes,    resolve_image,
+		read_lifecycle,	 refuse_unsupported, read_network,    read_volumes,
+		resolve_image,
 	};
 	osb_cleanup(json_freep) struct json *v = NULL;
 	struct sandbox_spec spec = {0};

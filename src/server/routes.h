@@ -23,6 +23,7 @@ extern const struct route api_snapshots_routes[];
 extern const struct route api_volumes_routes[];
 extern const struct route api_images_routes[];
 extern const struct route api_image_files_routes[];
+extern const struct route api_network_routes[];
 extern const struct route api_unsupported_routes[];
 extern const struct route api_misc_routes[];	/* not below /v1 */
 extern const struct route api_reports_routes[]; /* only below /v1 */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rand.h"
+#include "codec/base64.h"
 
 static const char *const state_name[SANDBOX_STATES_] = {
 	[SANDBOX_PENDING] = "Pending",	     [SANDBOX_RUNNING] = "Running",
@@ -140,6 +142,13 @@ void sandbox_spec_forget_auth(struct sandbox_spec *s)
 	free(take_ptr(s->auth));
 }
 
+static void network_done(struct sandbox_network *n)
+{
+	free(n->policy);
+	free(n->token);
+	pairs_done(&n->settings);
+}
+
 void sandbox_spec_done(struct sandbox_spec *s)
 {
 	free(s->image_uri);
@@ -148,6 +157,7 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	free(s->snapshot_id);
 	sandbox_root_done(&s->root);
 	volumes_list_done(&s->volumes);
+	network_done(&s->network);
 	strv_done(&s->entrypoint);
 	pairs_done(&s->env);
 	pairs_done(&s->metadata);
@@ -165,6 +175,26 @@ void sandbox_spec_done(struct sandbox_spec *s)
 		hook_done(&s->periodic[i]);
 	free(s->periodic);
 	*s = (struct sandbox_spec){0};
+}
+
+void sandbox_make_token(char ret[SANDBOX_TOKEN_LEN + 1])
+{
+	unsigned char secret[SANDBOX_TOKEN_LEN / 4 * 3];
+
+	rand_bytes(secret, sizeof(secret));
+	base64_format(secret, sizeof(secret), ret);
+	for (char *c = ret; *c; c++)
+		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+}
+
+void sandbox_need_network_token(struct sandbox *b)
+{
+	char token[SANDBOX_TOKEN_LEN + 1];
+
+	if (b->spec.network.token)
+		return;
+	sandbox_make_token(token);
+	b->spec.network.token = mem_strdup(token);
 }
 
 struct sandbox *sandbox_new(void)

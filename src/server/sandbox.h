@@ -88,6 +88,14 @@ void sandbox_root_copy(struct sandbox_root *to, const struct sandbox_root *from)
 void sandbox_root_format(struct json_writer *w, const struct sandbox_root *r);
 void sandbox_root_parse(const struct json *v, struct sandbox_root *ret);
 
+/* What it may reach. */
+struct sandbox_network {
+	char *policy; /* as JSON; NULL: all that the host lets through */
+	char *token;  /* of the policy's API, whether there is a policy or not */
+	bool credential_proxy;
+	struct pairs settings; /* the request's variables for the filter */
+};
+
 /* What was asked for, checked.  Everything is owned. */
 struct sandbox_spec {
 	char *image_uri;   /* as asked; NULL if made from something else */
@@ -96,6 +104,7 @@ struct sandbox_spec {
 	char *snapshot_id; /* what it was restored from, or NULL */
 	struct sandbox_root root;
 	struct volumes_list volumes;
+	struct sandbox_network network;
 	struct strv entrypoint;
 	struct pairs env, metadata, limits, requests, extensions;
 	bool has_metadata; /* {} was given: it is echoed */
@@ -115,9 +124,10 @@ void sandbox_spec_forget_auth(struct sandbox_spec *s); /* nobody needs it any mo
 osb_must_check int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e);
 osb_must_check int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e);
 
-/* What execd reads: entrypoint, environment, token, hooks, interpreters to start ahead. */
-osb_must_check int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret,
-				      struct err *e);
+/* What execd reads: entrypoint, environment, token, hooks, interpreters to start ahead, and the
+ * certificate of an authority to trust, if there is one. */
+osb_must_check int sandbox_start_file(const struct sandbox_spec *s, const char *token,
+				      struct view authority, char **ret, struct err *e);
 
 struct sandbox {
 	struct list link; /* newest first */
@@ -142,6 +152,11 @@ struct sandbox {
 	bool adopted;		 /* known to the warden that is connected */
 	bool unmatched;		 /* loaded, and the runtime was not told yet to be as recorded */
 };
+
+/* Characters for URLs and headers, 192 random bits. */
+#define SANDBOX_TOKEN_LEN 32
+void sandbox_make_token(char ret[SANDBOX_TOKEN_LEN + 1]);
+void sandbox_need_network_token(struct sandbox *b); /* makes it if there is none */
 
 struct sandbox *sandbox_new(void);
 void sandbox_free(struct sandbox *b); /* accepts NULL */

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/json.h"
+#include "codec/json_copy.h"
 #include "codec/json_writer.h"
 #include "server/sandbox.h"
 
@@ -66,6 +67,21 @@ static void put_lifecycle(struct json_writer *w, const struct sandbox_spec *s)
 	json_write_object_end(w);
 }
 
+/* Its policy is JSON already. */
+static void put_network(struct json_writer *w, const struct sandbox_network *n)
+{
+	json_write_key(w, "network");
+	json_write_object(w);
+	put_optional(w, "token", n->token);
+	if (n->policy) {
+		json_write_key(w, "policy");
+		json_write_text(w, view_of(n->policy));
+		json_put_bool(w, "credentialProxy", n->credential_proxy);
+		put_pairs(w, "settings", &n->settings);
+	}
+	json_write_object_end(w);
+}
+
 /* Of the host image alone there is nothing more to say. */
 void sandbox_root_format(struct json_writer *w, const struct sandbox_root *r)
 {
@@ -109,6 +125,7 @@ int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
 	put_optional(&w, "snapshotId", s->snapshot_id);
 	sandbox_root_format(&w, &s->root);
 	volumes_list_format(&w, "volumes", &s->volumes);
+	put_network(&w, &s->network);
 	put_strings(&w, "entrypoint", &s->entrypoint);
 	put_pairs(&w, "env", &s->env);
 	put_pairs(&w, "metadata", &s->metadata);
@@ -142,7 +159,8 @@ static void put_environment(struct json_writer *w, const struct sandbox_spec *s)
 	json_write_object_end(w);
 }
 
-int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **ret, struct err *e)
+int sandbox_start_file(const struct sandbox_spec *s, const char *token, struct view authority,
+		       char **ret, struct err *e)
 {
 	struct buf out = BUF_INIT(TEXT_MAX);
 	struct json_writer w;
@@ -155,6 +173,8 @@ int sandbox_start_file(const struct sandbox_spec *s, const char *token, char **r
 	put_optional(&w, "cwd", s->root.cwd);
 	put_optional(&w, "token", token);
 	put_optional(&w, "codePool", s->code_pool);
+	if (authority.len)
+		json_put_string(&w, "authority", authority);
 	put_lifecycle(&w, s);
 	json_write_object_end(&w);
 	return finish(&w, &out, ret, e);
@@ -193,6 +213,27 @@ static void get_strings(const struct json *v, const char *key, struct strv *ret)
 	for (size_t i = 0; i < json_len(array); i++)
 		if (json_str(json_at(array, i), &text))
 			strv_add_view(ret, text);
+}
+
+static int get_network(const struct json *v, struct sandbox_network *ret, struct err *e)
+{
+	const struct json *network = json_get(v, "network"), *policy = json_get(network, "policy");
+	struct buf text = BUF_INIT(TEXT_MAX);
+	struct json_writer w;
+
+	ret->token = get_text(network, "token");
+	if (!policy)
+		return 0;
+	json_writer_init(&w, &text);
+	json_write_json(&w, policy);
+	if (json_writer_end(&w) < 0) {
+		buf_done(&text);
+		return err_set(e, -E2BIG, "a stored policy is too large");
+	}
+	ret->policy = buf_take_str(&text);
+	(void)json_bool(json_get(network, "credentialProxy"), &ret->credential_proxy);
+	get_pairs(network, "settings", &ret->settings);
+	return 0;
 }
 
 static void get_hook(const struct json *v, struct sandbox_hook *ret)
@@ -256,6 +297,9 @@ int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e
 	volumes_list_parse(json_get(v, "volumes"), &ret->volumes);
 	if (!ret->root.image && !ret->reference && !ret->snapshot_id)
 		return err_set(e, -EINVAL, "a stored sandbox names no image");
+	r = get_network(v, &ret->network, e);
+	if (r < 0)
+		return r;
 	get_strings(v, "entrypoint", &ret->entrypoint);
 	get_pairs(v, "env", &ret->env);
 	get_pairs(v, "metadata", &ret->metadata);

@@ -16,6 +16,7 @@
 #include "server/config.h"
 #include "server/expiry.h"
 #include "server/images.h"
+#include "server/policing.h"
 #include "server/sandboxes_int.h"
 #include "server/volumes.h"
 #include "store/store.h"
@@ -119,6 +120,7 @@ struct sandbox *sandboxes_next(struct sandboxes *s, struct sandbox *after)
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b)
 {
 	pending_cancel(b);
+	policing_end(s, b);
 	if (b->counted)
 		images_leave(s->images, &b->spec.root);
 	expiry_remove(s->expiry, b);

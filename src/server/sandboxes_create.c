@@ -13,16 +13,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "codec/base64.h"
 #include "server/config.h"
+#include "server/egress_client.h"
 #include "server/expiry.h"
 #include "server/images.h"
+#include "server/policing.h"
 #include "server/sandboxes_int.h"
 #include "server/volume.h"
 #include "server/volumes.h"
 #include "store/store.h"
-
-#define TOKEN_BYTES 24
 
 static int check_room(struct sandboxes *s, struct failure *f)
 {
@@ -47,18 +46,14 @@ static int check_room(struct sandboxes *s, struct failure *f)
 static struct sandbox *make_record(struct sandboxes *s, struct sandbox_spec *spec,
 				   int64_t timeout_s)
 {
-	unsigned char secret[TOKEN_BYTES];
 	struct sandbox *b = sandbox_new();
 
 	rand_uuid(b->id);
-	rand_bytes(secret, sizeof(secret));
-	base64_format(secret, sizeof(secret), b->token);
-	/* The alphabet for URLs and headers. */
-	for (char *c = b->token; *c; c++)
-		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+	sandbox_make_token(b->token);
 	b->spec = *spec;
 	*spec = (struct sandbox_spec){0};
 	b->created_us = b->changed_us = sandboxes_now_us();
+	sandbox_need_network_token(b);
 	b->expires_us = timeout_s > 0 ? b->created_us + timeout_s * 1000000 : 0;
 	b->hidden = true;
 	list_push_front(&s->all, &b->link);
@@ -86,13 +81,58 @@ void sandboxes_not_created(struct operation *op, const char *reason, const struc
 	sandboxes_end(op, b, f);
 }
 
+/* It runs, and nobody shall know. */
+static void undo(struct operation *op, int status, const struct err *e)
+{
+	struct sandboxes *s = op->service;
+	struct sandbox *b = op->sandbox;
+	struct failure f = FAILURE_NONE;
+
+	failure_set(&f, status, "DOCKER::SANDBOX_START_FAILED",
+		    "the sandbox could not be started: %s", e->msg);
+	if (status == 503)
+		f.retry_after_s = 1;
+	policing_end(s, b);
+	sandboxes_kill_unseen(s, b->id);
+	b->handle = (struct runtime_handle){0};
+	sandboxes_not_created(op, SANDBOX_REASON_START, &f);
+}
+
+static void record(struct operation *op)
+{
+	struct sandboxes *s = op->service;
+	struct sandbox *b = op->sandbox;
+	struct err e = ERR_NONE;
+
+	sandboxes_become(b, SANDBOX_RUNNING, SANDBOX_REASON_RUNNING, NULL);
+	if (b->hidden)
+		b->changed_us = b->created_us;
+	if (sandboxes_record(s, b, "Normal", "Created", "the sandbox was created", &e) < 0) {
+		undo(op, 500, &e); /* what is not on disk did not happen */
+		return;
+	}
+	if (b->hidden)
+		expiry_update(s->expiry, b);
+	b->hidden = false;
+	sandboxes_end(op, b, NULL);
+}
+
+static void policed(void *arg, const struct err *e)
+{
+	struct operation *op = arg;
+
+	if (e)
+		undo(op, 503, e);
+	else
+		record(op);
+}
+
 static void created(void *arg, const struct runtime_handle *handle, const struct err *e)
 {
 	struct operation *op = arg;
 	struct sandboxes *s = op->service;
 	struct sandbox *b = op->sandbox;
 	struct failure f = FAILURE_NONE;
-	struct err not_saved = ERR_NONE;
 
 	s->creating--;
 	volumes_launched(s->volumes, &b->spec.volumes);
@@ -108,27 +148,16 @@ static void created(void *arg, const struct runtime_handle *handle, const struct
 	}
 	b->handle = *handle;
 	b->adopted = true;
-	sandboxes_become(b, SANDBOX_RUNNING, SANDBOX_REASON_RUNNING, NULL);
-	if (b->hidden)
-		b->changed_us = b->created_us;
-	if (sandboxes_record(s, b, "Normal", "Created", "the sandbox was created", &not_saved) <
-	    0) {
-		/* What is not on disk did not happen. */
-		failure_set(&f, 500, "DOCKER::SANDBOX_START_FAILED", "%s", not_saved.msg);
-		sandboxes_kill_unseen(s, b->id);
-		b->handle = (struct runtime_handle){0};
-		sandboxes_not_created(op, SANDBOX_REASON_START, &f);
-		return;
-	}
-	if (b->hidden)
-		expiry_update(s->expiry, b);
-	b->hidden = false;
-	sandboxes_end(op, b, NULL);
+	if (policing_is_on(b))
+		egress_client_hold(s->egress, b->id, policed, op);
+	else
+		record(op);
 }
 
 /* ---- the beginning ---- */
 
-static void launch(struct operation *op)
+/* `authority`: the certificate that it is to trust, or nothing. */
+static void launch_trusting(struct operation *op, struct view authority)
 {
 	struct sandboxes *s = op->service;
 	struct sandbox *b = op->sandbox;
@@ -147,16 +176,35 @@ static void launch(struct operation *op)
 		.hostname = hostname,
 		.limits = b->spec.runtime_limits,
 		.network = s->config->network && (s->runtime->capabilities & SANDBOXES_CAN_NAT),
+		.policed = policing_is_on(b),
 	};
 
 	snprintf(hostname, sizeof(hostname), "%.12s", b->id);
-	if (sandbox_start_file(&b->spec, s->config->exec_token ? b->token : NULL, &start_file, &e) <
-	    0) {
+	if (sandbox_start_file(&b->spec, s->config->exec_token ? b->token : NULL, authority,
+			       &start_file, &e) < 0) {
 		created(op, NULL, &e);
 		return;
 	}
 	spec.start_file = view_of(start_file);
 	s->runtime->ops->create(s->runtime, &spec, created, op);
+}
+
+static void certified(void *arg, struct view pem, const struct err *e)
+{
+	if (e)
+		created(arg, NULL, e);
+	else
+		launch_trusting(arg, pem);
+}
+
+static void launch(struct operation *op)
+{
+	struct sandbox *b = op->sandbox;
+
+	if (b->spec.network.credential_proxy)
+		egress_client_certificate(op->service->egress, b->id, certified, op);
+	else
+		launch_trusting(op, VIEW_NONE);
 }
 
 static void volumes_ready(void *arg, const struct failure *f)
@@ -196,7 +244,7 @@ void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t ti
 	struct operation *op;
 	struct sandbox *b;
 
-	if (check_room(s, &f) < 0) {
+	if (check_room(s, &f) < 0 || (spec->network.policy && policing_possible(s, &f) < 0)) {
 		sandbox_spec_done(spec);
 		fn(arg, NULL, &f);
 		return;

@@ -7,8 +7,11 @@
 #include "base/map.h"
 #include "server/sandboxes.h"
 
-#define SANDBOXES_CAN_NAT 1u /* capability bit of the native runtime: WARDEN_CAN_NAT */
+/* Capability bits of the native runtime: WARDEN_CAN_NAT, WARDEN_CAN_POLICE. */
+#define SANDBOXES_CAN_NAT    1u
+#define SANDBOXES_CAN_POLICE 64u
 
+struct egress_client;
 struct expiry;
 struct images;
 struct pulls;
@@ -22,6 +25,7 @@ struct sandboxes {
 	struct images *images;
 	struct pulls *pulls;
 	struct volumes *volumes;
+	struct egress_client *egress;
 	struct expiry *expiry;
 	struct map *by_id;
 	struct list all;     /* newest first */

@@ -15,6 +15,8 @@ struct err;
 #define STATE_DIR_BLOBS	   "images/blobs"
 #define STATE_DIR_UPLOADS  "images/uploads"
 #define STATE_DIR_BUCKETS  "ossfs" /* mounts of object stores, for the warden */
+/* Where egress answers the worker over HTTP. */
+#define STATE_DIR_EGRESS_SOCKET "run/egress.sock"
 
 /* As long as anybody holds them.  -1 = not held. */
 struct state_dir_locks {

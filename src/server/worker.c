@@ -23,11 +23,13 @@
 #include "runtime/runtime.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/egress_client.h"
 #include "server/image_keeper.h"
 #include "server/image_out.h"
 #include "server/images.h"
 #include "server/jobs.h"
 #include "server/layers.h"
+#include "server/policing.h"
 #include "server/pulls.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
@@ -98,7 +100,9 @@ static void supervisor_speaks(void *arg, int fd, unsigned events)
 		return;
 	}
 	seqpacket_close(fds, 1);
-	if (fds[0] >= 0)
+	if (fds[0] >= 0 && view_is(view_mem(text, (size_t)n), "egress"))
+		egress_client_attach(w->app.egress, fds[0]);
+	else if (fds[0] >= 0)
 		runtime_native_attach(w->app.runtime, fds[0]);
 }
 
@@ -227,8 +231,12 @@ static int open_service(struct worker *w, struct err *e)
 	}
 	if (r == 0)
 		r = runtime_native_new(app->loop, &events, w, &app->runtime, e);
-	if (r == 0)
+	if (r == 0) {
 		sandboxes_set_runtime(app->sandboxes, app->runtime);
+		app->egress = egress_client_new(app->loop, &policing_events, app->sandboxes);
+		egress_client_set_runtime(app->egress, app->runtime);
+		policing_set_egress(app->sandboxes, app->egress);
+	}
 	if (r == 0)
 		layers_set_runtime(app->layers, app->runtime);
 	if (r == 0)
@@ -295,6 +303,8 @@ static void finish(struct worker *w)
 	if (app->runtime) {
 		snapshots_stop(app->snapshots);
 		app->runtime->ops->free(app->runtime);
+		policing_set_egress(app->sandboxes, NULL);
+		egress_client_free(app->egress);
 	}
 	image_keeper_free(app->image_keeper);
 	image_outs_free(app->image_outs);

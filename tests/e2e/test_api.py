@@ -158,11 +158,7 @@ def test_metrics_events(server):
     ("GET", "/templates", "FSB::API_NOT_SUPPORTED"),
     ("POST", "/templates", "FSB::API_NOT_SUPPORTED"),
     ("GET", "/templates/x", "FSB::API_NOT_SUPPORTED"),
-    ("DELETE", "/templates/x", "FSB::API_NOT_SUPPORTED"),
-    ("GET", f"/sandboxes/{NOBODY}/networkpolicy", "SANDBOX::API_NOT_SUPPORTED"),
-    ("PUT", f"/sandboxes/{NOBODY}/networkpolicy", "SANDBOX::API_NOT_SUPPORTED"),
-    ("PATCH", f"/sandboxes/{NOBODY}/networkpolicy", "SANDBOX::API_NOT_SUPPORTED"),
-    ("DELETE", f"/sandboxes/{NOBODY}/networkpolicy", "SANDBOX::API_NOT_SUPPORTED")])
+    ("DELETE", "/templates/x", "FSB::API_NOT_SUPPORTED")])
 def test_what_is_not_there_says_so(server, method, target, code):
     for prefix in ("", "/v1"):
         server.fails(method, prefix + target, 501, code)

@@ -37,11 +37,20 @@ def told(answer):
 # ---- endpoints ----
 
 def test_endpoints_name_this_server(server, shared_box):
-    for port in (1, 80, 18080, 65535):
+    for port in (1, 80, 65535):
         for query in ("", "?use_server_proxy=true", "?use_server_proxy=false"):
             answer = server.endpoint(shared_box, port, query)
             assert answer == {
                 "endpoint": f"127.0.0.1:{server.port}/sandboxes/{shared_box}/proxy/{port}"}
+
+
+def test_the_endpoint_of_policies_carries_a_token_of_its_own(server, shared_box):
+    answer = server.endpoint(shared_box, 18080)
+    assert answer["endpoint"].endswith(f"/sandboxes/{shared_box}/proxy/18080")
+    token = answer["headers"]["OPENSANDBOX-EGRESS-AUTH"]
+    assert len(token) == 32 and set(answer["headers"]) == {"OPENSANDBOX-EGRESS-AUTH"}
+    assert token != server.token(shared_box)
+    assert server.endpoint(shared_box, 18080, "?use_server_proxy=1") == answer
 
 
 def test_the_endpoint_of_execd_carries_its_token(server, shared_box):

@@ -21,13 +21,23 @@
 #include "server/sandbox.h"
 
 static char pattern[] = "opensandbox/code-interpreter:*", host[] = "host";
+static char egress_mode[] = "dns+nft";
 static struct config_alias alias = {.pattern = pattern, .image = host};
 static const struct config config = {
-	.max_sandbox_timeout_seconds = 7200, .aliases = &alias, .aliases_n = 1, .pids_limit = 99};
+	.max_sandbox_timeout_seconds = 7200,
+	.aliases = &alias,
+	.aliases_n = 1,
+	.pids_limit = 99,
+	.network = true,
+	.egress_mode = egress_mode,
+	.egress_max_rules = 3,
+};
 
 #define IMAGE  "\"image\":{\"uri\":\"host\"}"
 #define ENTRY  "\"entrypoint\":[\"sleep\",\"9\"]"
 #define LIMITS "\"resourceLimits\":{\"cpu\":\"1\",\"memory\":\"64Mi\"}"
+
+#define RULE "{\"action\":\"allow\",\"target\":\"a.example\"}"
 
 /* A good request with one field changed: `change` stands behind the good ones. */
 #define WITH(change) "{" IMAGE "," ENTRY "," LIMITS "," change "}"
@@ -158,7 +168,22 @@ static const struct {
 	{WITH("\"lifecycle\":{\"periodic\":[{\"name\":\"n\",\"command\":[\"a\"],"
 	      "\"schedule\":\"sometimes\"}]}"),
 	 422, "SANDBOX::INVALID_PARAMETER", "schedule"},
-	{WITH("\"networkPolicy\":{}"), 400, "SANDBOX::INVALID_PARAMETER", "networkPolicy"},
+	{WITH("\"networkPolicy\":{\"egress\":null}"), 422, "SANDBOX::INVALID_PARAMETER",
+	 "networkPolicy.egress"},
+	{WITH("\"networkPolicy\":{\"egress\":[1]}"), 422, "SANDBOX::INVALID_PARAMETER",
+	 "networkPolicy.egress"},
+	{WITH("\"networkPolicy\":{\"egress\":[{\"target\":\"a.b\"}]}"), 422,
+	 "SANDBOX::INVALID_PARAMETER", "action"},
+	{WITH("\"networkPolicy\":{\"egress\":[{\"action\":\"allow\",\"target\":\"\"}]}"), 422,
+	 "SANDBOX::INVALID_PARAMETER", "target"},
+	{WITH("\"networkPolicy\":{\"egress\":[{\"action\":\"x\",\"target\":\"a.b\"}]}"), 400,
+	 "SANDBOX::INVALID_PARAMETER", "rule 0: action"},
+	{WITH("\"networkPolicy\":{\"mode\":\"sleep\"}"), 400, "SANDBOX::INVALID_PARAMETER",
+	 "networkPolicy: mode"},
+	{WITH("\"networkPolicy\":{\"egress\":[" RULE "," RULE "," RULE "," RULE "]}"), 400,
+	 "SANDBOX::INVALID_PARAMETER", "too many"},
+	{WITH("\"networkPolicy\":{},\"env\":{\"OPENSANDBOX_EGRESS_POLICY_FILE\":\"/etc/passwd\"}"),
+	 400, "SANDBOX::INVALID_PARAMETER", "POLICY_FILE"},
 	{WITH("\"networkPolicy\":1"), 422, "SANDBOX::INVALID_PARAMETER", "networkPolicy"},
 	{WITH("\"credentialProxy\":{\"enabled\":true}"), 422, "SANDBOX::INVALID_PARAMETER",
 	 "credentialProxy"},
@@ -300,6 +325,36 @@ static void remembers_that_metadata_was_given_empty(void **state)
 	sandbox_spec_done(&spec);
 }
 
+static void keeps_a_policy_in_one_form(void **state)
+{
+	struct sandbox_spec spec;
+	struct failure f;
+	int64_t timeout_s;
+
+	(void)state;
+	if (decode(WITH("\"networkPolicy\":{\"egress\":[" RULE "]},"
+			"\"credentialProxy\":{\"enabled\":true},"
+			"\"env\":{\"A\":\"b\",\"OPENSANDBOX_EGRESS_LOG_LEVEL\":\"debug\","
+			"\"OPENSANDBOX_EGRESS_TOKEN\":\"mine\"}"),
+		   &spec, &timeout_s, &f) < 0)
+		fail_msg("%s", f.message);
+	assert_string_equal(spec.network.policy,
+			    "{\"defaultAction\":\"deny\",\"egress\":[" RULE "]}");
+	assert_true(spec.network.credential_proxy);
+	assert_null(spec.network.token);
+	assert_int_equal(spec.network.settings.n, 1);
+	assert_string_equal(pairs_get(&spec.network.settings, "OPENSANDBOX_EGRESS_LOG_LEVEL"),
+			    "debug");
+	assert_int_equal(spec.env.n, 3);
+	sandbox_spec_done(&spec);
+
+	if (decode(WITH("\"networkPolicy\":{}"), &spec, &timeout_s, &f) < 0)
+		fail_msg("%s", f.message);
+	assert_string_equal(spec.network.policy, "{\"defaultAction\":\"deny\",\"egress\":[]}");
+	assert_false(spec.network.credential_proxy);
+	sandbox_spec_done(&spec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +362,7 @@ int main(void)
 		cmocka_unit_test(takes_everything_that_there_is),
 		cmocka_unit_test(takes_null_for_absent),
 		cmocka_unit_test(splits_a_command_line_as_a_shell_would),
+		cmocka_unit_test(keeps_a_policy_in_one_form),
 		cmocka_unit_test(remembers_that_metadata_was_given_empty),
 	};
 

@@ -42,6 +42,10 @@ static struct sandbox_spec full_spec(void)
 	pairs_add(&s.root.env, VIEW("PATH"), VIEW("/image/bin"));
 	pairs_add(&s.root.env, VIEW("A"), VIEW("the image's"));
 	strv_add(&s.root.start, "serve");
+	s.network.policy = mem_strdup("{\"defaultAction\":\"deny\",\"egress\":[]}");
+	s.network.token = mem_strdup("n-_");
+	s.network.credential_proxy = true;
+	pairs_add(&s.network.settings, VIEW("OPENSANDBOX_EGRESS_LOG_LEVEL"), VIEW("debug"));
 	strv_add(&s.entrypoint, "sh");
 	strv_add(&s.entrypoint, "");
 	pairs_add(&s.env, VIEW("A"), VIEW("line\nline"));
@@ -86,6 +90,10 @@ static void reads_back_what_it_stored(void **state)
 	assert_int_equal(again.runtime_limits.memory_bytes, UINT64_C(1) << 40);
 	assert_int_equal(again.renew_extend_s, 600);
 	assert_string_equal(again.periodic[1].name, "two");
+	assert_string_equal(again.network.policy, s.network.policy);
+	assert_string_equal(again.network.token, "n-_");
+	assert_true(again.network.credential_proxy);
+	assert_int_equal(again.network.settings.n, 1);
 	assert_null(again.pre_start->name);
 	sandbox_spec_done(&s);
 	sandbox_spec_done(&again);
@@ -128,7 +136,7 @@ static void tells_execd_the_entrypoint_environment_token_and_hooks(void **state)
 	struct view word;
 
 	(void)state;
-	assert_int_equal(sandbox_start_file(&s, "t-_", &text, &e), 0);
+	assert_int_equal(sandbox_start_file(&s, "t-_", VIEW("PEM\n"), &text, &e), 0);
 	assert_int_equal(json_parse(view_of(text), 0, &v, &e), 0);
 	assert_int_equal(json_len(json_get(v, "entrypoint")), 2);
 	/* The image's variables, where the request does not set them. */
@@ -138,6 +146,9 @@ static void tells_execd_the_entrypoint_environment_token_and_hooks(void **state)
 	assert_true(json_str(json_get(json_get(v, "env"), "PATH"), &word) &&
 		    view_is(word, "/image/bin"));
 	assert_true(json_str(json_get(v, "user"), &word) && view_is(word, "app:app"));
+	assert_true(json_str(json_get(v, "authority"), &word) && view_is(word, "PEM\n"));
+	/* What the filter is told is none of its business. */
+	assert_null(json_get(v, "network"));
 	assert_true(json_str(json_get(v, "cwd"), &word) && view_is(word, "/srv"));
 	assert_true(json_str(json_get(v, "token"), &word) && view_is(word, "t-_"));
 	assert_true(json_str(json_get(v, "codePool"), &word) && view_is(word, "python:1"));
@@ -157,7 +168,7 @@ static void tells_no_token_where_there_is_none(void **state)
 	struct err e = ERR_NONE;
 
 	(void)state;
-	assert_int_equal(sandbox_start_file(&s, NULL, &text, &e), 0);
+	assert_int_equal(sandbox_start_file(&s, NULL, VIEW_NONE, &text, &e), 0);
 	assert_null(strstr(text, "token"));
 	assert_null(strstr(text, "lifecycle"));
 }
