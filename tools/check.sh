@@ -213,8 +213,8 @@ gather_programs() {
 	mkdir -p "$out/bin"
 	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
 		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
-		"$out/gcc/src/imager/opensandbox-registry" "$out/gcc/src/egress/opensandbox-egress" \
-		"$out/bin/"
+		"$out/gcc/src/imager/opensandbox-registry" \
+		"$out/gcc/src/egress/opensandbox-egress" "$out/bin/"
 }
 
 check_product() {
