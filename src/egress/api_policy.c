@@ -16,13 +16,11 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
-#include "egress/always.h"
 #include "egress/api_int.h"
 #include "egress/box.h"
 #include "egress/decisions.h"
 #include "egress/egress.h"
 #include "egress/settings.h"
-#include "egress/vault_proxy.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/router.h"
@@ -164,14 +162,6 @@ static void changed(void *arg, const struct err *e)
 	change_over(c);
 }
 
-static int check_vault(const struct box *b, const struct net_policy *p, struct err *e)
-{
-	osb_cleanup(net_policy_done) struct net_policy effective = NET_POLICY_NONE;
-
-	always_merge(b->egress->always, p, &effective);
-	return vault_proxy_accepts(b, &effective, e);
-}
-
 static void begin(struct change *c)
 {
 	struct box *b = api_box(c->api, c->id);
@@ -195,8 +185,6 @@ static void begin(struct change *c)
 	} else if (r > 0) {
 		reply_changed(c);
 		change_over(c);
-	} else if (check_vault(b, &p, &e) < 0) {
-		refuse(c, 400, "credential vault policy validation: ", &e);
 	} else {
 		struct net_policy taken = p;
 

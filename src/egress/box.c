@@ -16,6 +16,7 @@
 #include "codec/json_copy.h"
 #include "codec/json_writer.h"
 #include "egress/box_change.h"
+#include "egress/decisions.h"
 #include "egress/enforce.h"
 #include "egress/leases.h"
 
@@ -35,6 +36,18 @@ static void close_leases(struct box *b)
 	leases_free(take_ptr(b->leases));
 }
 
+static int open_decisions(struct box *b, struct err *e)
+{
+	(void)e;
+	b->decisions = decisions_new(b);
+	return 0;
+}
+
+static void close_decisions(struct box *b)
+{
+	decisions_free(take_ptr(b->decisions));
+}
+
 /* Made in this order, ended in the other.  Sets come before those who answer: nobody is told an
  * address before the policy is in force. */
 static const struct part {
@@ -42,6 +55,7 @@ static const struct part {
 	int (*open)(struct box *b, struct err *e);
 	void (*close)(struct box *b);
 } parts[] = {
+	{"decisions", open_decisions, close_decisions},
 	{"leases", open_leases, close_leases},
 	{"policy", enforce_policy, NULL},
 };

@@ -9,9 +9,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "egress/always.h"
 #include "egress/box.h"
 #include "egress/control.h"
 #include "egress/enforce.h"
+#include "egress/policy_file.h"
 
 struct change {
 	struct list link;
@@ -25,9 +27,7 @@ struct change {
 
 void box_merge(const struct box *b, const struct net_policy *user, struct net_policy *ret)
 {
-	(void)b;
-	*ret = (struct net_policy){.mode = user->mode, .default_allow = user->default_allow};
-	net_policy_append(ret, user);
+	always_merge(b->egress->always, user, ret);
 }
 
 /* The policy of the change for that of the box, and the other way round.  On failure nothing has
@@ -75,10 +75,15 @@ static void finish(struct box *b, struct change *c, const struct err *e)
 	done(arg, e);
 }
 
+/* Beside a server the worker keeps it, alone it may have a file. */
 static void record(struct box *b)
 {
+	struct err e = ERR_NONE;
+
 	if (b->egress->control)
 		control_save(b->egress->control, b);
+	else if (policy_file_save(b->egress->settings->policy_file, &b->policy, &e) < 0)
+		box_saved(b, &e);
 	else
 		box_saved(b, NULL);
 }

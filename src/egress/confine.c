@@ -187,11 +187,13 @@ static const char *or_null(const char *path)
 	return path[0] ? path : NULL;
 }
 
-static int keep_to(const struct settings *s, const char *rules, const char *policy, struct err *e)
+static int keep_to(const struct settings *s, const char *rules, const char *policy,
+		   const char *decisions, struct err *e)
 {
 	const struct landlock_place places[] = {
 		{or_null(rules), -1, LANDLOCK_READ},
 		{or_null(policy), -1, LANDLOCK_WRITE},
+		{or_null(decisions), -1, LANDLOCK_WRITE},
 		{"/etc", -1, LANDLOCK_READ},
 		/* Often a link to elsewhere. */
 		{"/etc/resolv.conf", -1, LANDLOCK_READ},
@@ -211,14 +213,16 @@ static int keep_to(const struct settings *s, const char *rules, const char *poli
 /* Lists may be made later: then where they will be is what may be read. */
 static int keep_to_files(const struct settings *s, struct err *e)
 {
-	char rules[PATH_MAX], policy[PATH_MAX];
+	char rules[PATH_MAX], policy[PATH_MAX], decisions[PATH_MAX];
 
 	snprintf(rules, sizeof(rules), "%s", s->rules_dir);
 	snprintf(policy, sizeof(policy), "%s", s->policy_file);
 	while (rules[0] && access(rules, F_OK) < 0)
 		climb(rules);
+	snprintf(decisions, sizeof(decisions), "%s", s->decisions_file);
 	climb(policy);
-	return keep_to(s, rules, policy, e);
+	climb(decisions);
+	return keep_to(s, rules, policy, decisions, e);
 }
 
 static int become(const struct options *o, struct err *e)

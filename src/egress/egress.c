@@ -9,8 +9,12 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "egress/always.h"
+#include "egress/api.h"
 #include "egress/box.h"
 #include "egress/control.h"
+#include "egress/event_log.h"
+#include "egress/settings.h"
 #include "net/loop.h"
 #include "policy/net_table.h"
 
@@ -33,11 +37,44 @@ static void close_boxes(struct egress *g)
 	map_free(take_ptr(g->boxes));
 }
 
+static void lists_changed(void *arg)
+{
+	struct egress *g = arg;
+	struct view id;
+	size_t pos = 0;
+	void *b;
+
+	while (map_next(g->boxes, &pos, &id, &b))
+		box_lists_changed(b);
+}
+
+static int open_lists(struct egress *g, struct err *e)
+{
+	return always_new(g->loop, g->settings->rules_dir, lists_changed, g, &g->always, e);
+}
+
+static void close_lists(struct egress *g)
+{
+	always_free(take_ptr(g->always));
+}
+
+static int open_events(struct egress *g, struct err *e)
+{
+	return event_log_open(g->settings->decisions_file, &g->event_log, e);
+}
+
+static void close_events(struct egress *g)
+{
+	event_log_close(take_ptr(g->event_log));
+}
+
 static const struct part {
 	const char *name;
 	int (*open)(struct egress *g, struct err *e);
 	void (*close)(struct egress *g);
 } parts[] = {
+	{"decisions", open_events, close_events},
+	{"lists", open_lists, close_lists},
 	{"boxes", open_boxes, close_boxes},
 };
 
@@ -56,6 +93,7 @@ int egress_start(struct egress *g, struct loop *l, const struct settings *s,
 void egress_stop(struct egress *g)
 {
 	control_free(take_ptr(g->control));
+	api_free(take_ptr(g->api));
 	for (size_t i = ARRAY_LEN(parts); i-- > 0;)
 		parts[i].close(g);
 	explicit_bzero(g->secret, sizeof(g->secret));

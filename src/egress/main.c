@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "egress/api.h"
 #include "egress/confine.h"
 #include "egress/control.h"
 #include "egress/egress.h"
@@ -65,6 +66,8 @@ static int run_beside(struct egress *g, struct loop *l, const struct settings *s
 	if (r == 0)
 		r = egress_start(g, l, s, secret, e);
 	explicit_bzero(secret, sizeof(secret));
+	if (r == 0)
+		r = api_new(g, API_FD, /* only= */ NULL, e);
 	if (r == 0)
 		r = control_new(g, o->supervisor_fd, &g->control, e);
 	if (r < 0)

@@ -52,6 +52,7 @@ static const struct row rows[] = {
 	{"LOG_LEVEL", CHOICE, AT(log_level), .choices = {"error", "warn", "info", "debug"},
 	 .help = "(info)"},
 	{"LOG_DECISIONS", SWITCH, AT(log_decisions), .help = "every decision is a line of the log"},
+	{"DECISIONS_FILE", TEXT, AT(decisions_file), .help = "a file that JSON lines are added to"},
 	{"DNS_UPSTREAM", TEXT, AT(dns_upstream), .help = "servers to ask: IP[:PORT],..."},
 	{"DNS_UPSTREAM_TIMEOUT", NUMBER, PER_BOX, AT(dns_upstream_timeout), .min = 1, .max = 120,
 	 .help = "seconds (5)"},

@@ -30,7 +30,8 @@ struct settings {
 	const char *mode;      /* "dns" or "dns+nft" */
 	const char *refuse;    /* "reject" or "drop" */
 	const char *log_level;
-	bool log_decisions; /* one line each */
+	bool log_decisions;	    /* one line each */
+	const char *decisions_file; /* the same, as JSON */
 
 	const char *dns_upstream; /* addresses with ports, commas between; "" = resolv.conf */
 	uint32_t dns_upstream_timeout;

@@ -13,11 +13,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/map.h"
+#include "base/num.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
+#include "egress/api.h"
 #include "egress/box.h"
 #include "egress/egress.h"
+#include "egress/policy_file.h"
 #include "egress/settings.h"
 #include "policy/net_table.h"
 #include "sys/nflog.h"
@@ -104,27 +108,104 @@ int sidecar_open(const struct settings *s, int ret_fds[RUNTIME_NET_FDS], struct 
 	return r;
 }
 
+/* The file's policy goes before the environment's: it is what the last of us was told. */
+static int find_policy(const struct settings *s, struct net_policy *ret, struct err *e)
+{
+	static const char *const sources[] = {
+		[POLICY_FROM_FILE] = "file",
+		[POLICY_FROM_RULES] = "environment",
+		[POLICY_FROM_NOTHING] = "none, all is denied",
+	};
+	struct err wrong = ERR_NONE;
+	enum policy_source source;
+	int r = policy_file_load(s->policy_file, s->rules, ret, &source, &wrong, e);
+
+	if (wrong.code)
+		log_line(LOG_WARN, "ignoring a file that is no policy", LOG_S("err", wrong.msg));
+	if (r < 0)
+		return err_ctx(e, "the policy at the start");
+	log_line(LOG_INFO, "policy loaded", LOG_S("from", sources[source]),
+		 LOG_S("mode", net_policy_mode(ret)));
+	return 0;
+}
+
 static int make_document(const struct settings *s, struct json **ret, struct err *e)
 {
+	osb_cleanup(net_policy_done) struct net_policy policy = NET_POLICY_NONE;
 	osb_cleanup(buf_done) struct buf text = BUF_INIT(DOCUMENT_MAX);
-	osb_cleanup(json_freep) struct json *rules = NULL;
 	struct json_writer w;
-	int r = 0;
+	int r = find_policy(s, &policy, e);
 
-	if (s->rules[0])
-		r = json_parse(view_of(s->rules), 0, &rules, e);
 	if (r < 0)
-		return err_ctx(e, SETTINGS_PREFIX "RULES");
+		return r;
 	json_writer_init(&w, &text);
 	json_write_object(&w);
 	json_write_key(&w, "policy");
-	json_write_text(&w, s->rules[0] ? view_of(s->rules) : VIEW("null"));
+	net_policy_write(&policy, &w);
 	json_put_cstr(&w, "token", s->token);
 	json_put_bool(&w, "credentialProxy", s->mitmproxy_transparent);
 	json_write_object_end(&w);
 	if (json_writer_end(&w) < 0)
-		return err_set(e, -E2BIG, SETTINGS_PREFIX "RULES: too large");
+		return err_set(e, -E2BIG, "the policy at the start is too large");
 	return json_parse(buf_view(&text), 0, ret, e);
+}
+
+/* ---- the API ---- */
+
+/* "HOST:PORT", ":PORT", "[HOST]:PORT"; without a host everybody is heard. */
+static int read_address(const char *text, struct sockaddr_in6 *ret, struct err *e)
+{
+	const char *colon = strrchr(text, ':');
+	char host[INET6_ADDRSTRLEN + 8] = "::ffff:";
+	struct view name = {text, colon ? (size_t)(colon - text) : 0};
+	uint32_t port;
+
+	*ret = (struct sockaddr_in6){.sin6_family = AF_INET6};
+	if (!colon || !num_parse_u32(view_of(colon + 1), &port) || port > UINT16_MAX)
+		return err_set(e, -EINVAL, SETTINGS_PREFIX "HTTP_ADDR needs a port: '%s'", text);
+	ret->sin6_port = htons((uint16_t)port);
+	if (name.len == 0)
+		return 0;
+	if (view_is(name, "localhost"))
+		name = VIEW("127.0.0.1");
+	if (view_starts(name, VIEW("[")) && view_ends(name, VIEW("]"))) {
+		name = view_first(view_skip(name, 1), name.len - 2);
+		host[0] = '\0';
+	}
+	if (strlen(host) + name.len < sizeof(host)) {
+		strncat(host, name.p, name.len);
+		if (inet_pton(AF_INET6, host, &ret->sin6_addr) == 1)
+			return 0;
+	}
+	return err_set(e, -EINVAL, SETTINGS_PREFIX "HTTP_ADDR has no IP address: '%s'", text);
+}
+
+/* Both families at once; where there is no IPv6, the other one alone. */
+static int listen_for_api(const char *address, int *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	struct sockaddr_in6 both;
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	bool old;
+	int on = 1, off = 0;
+	int r = read_address(address, &both, e);
+
+	if (r < 0)
+		return r;
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	old = fd < 0;
+	if (old)
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	v4.sin_port = both.sin6_port;
+	memcpy(&v4.sin_addr, both.sin6_addr.s6_addr + 12, sizeof(v4.sin_addr));
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (fd < 0 ||
+	    bind(fd, old ? (void *)&v4 : (void *)&both, old ? sizeof(v4) : sizeof(both)) < 0 ||
+	    listen(fd, BACKLOG) < 0)
+		return err_set(e, -errno, "listen on '%s': %m", address);
+	*ret = take_fd(fd);
+	return 0;
 }
 
 int sidecar_start(struct egress *g, const int fds[RUNTIME_NET_FDS], struct err *e)
@@ -132,6 +213,7 @@ int sidecar_start(struct egress *g, const int fds[RUNTIME_NET_FDS], struct err *
 	const char *id = g->settings->sandbox_id[0] ? g->settings->sandbox_id : "sandbox";
 	osb_cleanup(json_freep) struct json *document = NULL;
 	struct box *b;
+	int fd;
 	int r = make_document(g->settings, &document, e);
 
 	if (r < 0) {
@@ -140,7 +222,9 @@ int sidecar_start(struct egress *g, const int fds[RUNTIME_NET_FDS], struct err *
 		return r;
 	}
 	r = box_new(g, id, document, fds, &b, e);
-	if (r == 0)
-		map_put(g->boxes, view_of(b->id), b);
-	return r;
+	if (r < 0)
+		return r;
+	map_put(g->boxes, view_of(b->id), b);
+	r = listen_for_api(g->settings->http_addr, &fd, e);
+	return r < 0 ? r : api_new(g, fd, b, e);
 }

@@ -32,6 +32,7 @@ struct connect {
 	int fd;
 	union address to;
 	socklen_t to_len;
+	uint32_t mark;
 	struct loop_fd *watch;
 	struct loop_timer *deadline;
 	struct loop_timer *retry;
@@ -94,6 +95,8 @@ static int attempt(struct connect *c, struct err *e)
 	c->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
 		return err_set(e, -errno, "make a socket: %m");
+	if (c->mark && setsockopt(c->fd, SOL_SOCKET, SO_MARK, &c->mark, sizeof(c->mark)) < 0)
+		return err_set(e, -errno, "mark a socket: %m");
 	if (family != AF_UNIX)
 		(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	if (connect(c->fd, &c->to.any, c->to_len) < 0 && errno != EINPROGRESS) {
@@ -134,6 +137,7 @@ int connect_new(struct loop *l, const struct connect_to *to, connect_fn *fn, voi
 	c->fn = fn;
 	c->arg = arg;
 	c->fd = -1;
+	c->mark = to->mark;
 	c->deadline = loop_timer_new(l, on_deadline, c);
 	c->retry = loop_timer_new(l, on_retry, c);
 	r = parse_address(c, to, e);

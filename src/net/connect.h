@@ -16,6 +16,7 @@ struct connect_to {
 	uint16_t port;
 	const char *unix_path; /* or NULL */
 	uint64_t timeout_ms;   /* 0 = none */
+	uint32_t mark;	       /* of its packets, for rules that let ours pass; 0 = none */
 };
 
 /* Called once: with a connected socket (non-blocking, now the caller's), or -1 and the reason. */
