@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -156,7 +157,8 @@ static int make_document(const struct settings *s, struct json **ret, struct err
 static int read_address(const char *text, struct sockaddr_in6 *ret, struct err *e)
 {
 	const char *colon = strrchr(text, ':');
-	char host[INET6_ADDRSTRLEN + 8] = "::ffff:";
+	char host[INET6_ADDRSTRLEN + 8];
+	const char *mapped = "::ffff:";
 	struct view name = {text, colon ? (size_t)(colon - text) : 0};
 	uint32_t port;
 
@@ -170,13 +172,12 @@ static int read_address(const char *text, struct sockaddr_in6 *ret, struct err *
 		name = VIEW("127.0.0.1");
 	if (view_starts(name, VIEW("[")) && view_ends(name, VIEW("]"))) {
 		name = view_first(view_skip(name, 1), name.len - 2);
-		host[0] = '\0';
+		mapped = "";
 	}
-	if (strlen(host) + name.len < sizeof(host)) {
-		strncat(host, name.p, name.len);
-		if (inet_pton(AF_INET6, host, &ret->sin6_addr) == 1)
-			return 0;
-	}
+	if (snprintf(host, sizeof(host), "%s" VIEW_FMT, mapped, VIEW_ARG(name)) <
+		    (int)sizeof(host) &&
+	    inet_pton(AF_INET6, host, &ret->sin6_addr) == 1)
+		return 0;
 	return err_set(e, -EINVAL, SETTINGS_PREFIX "HTTP_ADDR has no IP address: '%s'", text);
 }
 
