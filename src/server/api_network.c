@@ -75,7 +75,7 @@ static void forward(struct http_exchange *x, struct app *app, const struct sandb
 	const struct http1_header add[] = {
 		{VIEW("Host"), VIEW("egress")},
 		{VIEW("X-Forwarded-For"), http_peer(x)},
-		{VIEW("X-Forwarded-Proto"), VIEW("http")},
+		{VIEW("X-Forwarded-Proto"), view_of(http_scheme(x))},
 		{VIEW(API_NETWORK_TOKEN_HEADER), view_of(b->spec.network.token)},
 	};
 	struct view query = http_query(x);

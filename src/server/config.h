@@ -34,6 +34,7 @@ struct config {
 	int64_t max_sandbox_timeout_seconds; /* 0 = none */
 	int64_t timeout_keep_alive, timeout_graceful_shutdown;
 	int64_t limit_concurrency, backlog;
+	char *tls_cert, *tls_key; /* paths, or NULL */
 	/* [log] */
 	char *log_level;
 	/* [runtime] */

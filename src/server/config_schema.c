@@ -43,6 +43,12 @@ const struct config_key config_keys[] = {
 	 "Connections at a time; more are answered 503. 0: as many as the system allows."},
 	{"server", "backlog", NUMBER, AT(backlog), 1, 65535, NULL, "2048",
 	 "Connections that may wait to be accepted."},
+	{"server", "tls_cert", CONFIG_STRING, AT(tls_cert), 0, 0, NULL, NULL,
+	 "File with the certificate, in PEM, the issuers' behind it: the server then speaks https "
+	 "and nothing else. It is read again when it changes, and on SIGHUP; one that is not good "
+	 "leaves the old one in use."},
+	{"server", "tls_key", CONFIG_STRING, AT(tls_key), 0, 0, NULL, NULL,
+	 "File with the certificate's key, in PEM, without a password. Only root need read it."},
 
 	{"log", "level", CONFIG_STRING, AT(log_level), 0, 0, levels, "\"INFO\"",
 	 "How much is said on stderr: ERROR, WARNING, INFO or DEBUG."},

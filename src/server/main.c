@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/view.h"
+#include "net/tls_files.h"
 #include "server/config.h"
 #include "server/config_schema.h"
 #include "server/guard.h"
@@ -118,6 +120,26 @@ static int open_listener(const struct config *c, int *ret, struct err *e)
 	return 0;
 }
 
+/* Before privileges go: the worker sees no files but its own. */
+static int open_certificate(const struct config *c, struct tls_files **ret, struct err *e)
+{
+	int64_t left_s;
+	int r;
+
+	if (!c->tls_cert && !c->tls_key)
+		return 0;
+	if (!c->tls_cert || !c->tls_key)
+		return err_set(e, -EINVAL, "server.tls_cert and server.tls_key belong together");
+	r = tls_files_new(c->tls_cert, c->tls_key, ret, e);
+	if (r < 0)
+		return err_ctx(e, "server.tls_cert, server.tls_key");
+	left_s = tls_files_until(*ret) - (int64_t)(clock_wall_ms() / 1000);
+	if (left_s <= 0)
+		log_line(LOG_WARN, "the certificate has expired; clients will refuse it",
+			 LOG_S("certificate", c->tls_cert));
+	return 0;
+}
+
 static int prepare(const struct options *o, const struct config *c, struct supervisor_means *m,
 		   char warden[PATH_MAX], char execd[PATH_MAX], char image[PATH_MAX], struct err *e)
 {
@@ -132,6 +154,8 @@ static int prepare(const struct options *o, const struct config *c, struct super
 	if (r == 0)
 		r = state_dir_open(c->state_dir, m->privileges.uid, m->privileges.gid, &m->locks,
 				   e);
+	if (r == 0)
+		r = open_certificate(c, &m->tls, e);
 	if (r == 0)
 		r = open_listener(c, &m->listen_fd, e);
 	m->config = c;
@@ -162,6 +186,7 @@ static int serve(const struct options *o)
 	} else {
 		log_line(LOG_ERROR, "cannot start", LOG_S("err", e.msg));
 		state_dir_close(&means.locks);
+		tls_files_free(means.tls);
 	}
 	config_done(&config);
 	return code;

@@ -9,6 +9,7 @@
 #include "server/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "net/tls_files.h"
 #include "server/config.h"
 #include "server/mounts.h"
 #include "server/supervisor_jobs.h"
@@ -119,10 +121,17 @@ static osb_noreturn void worker_child(struct supervisor *s, int fd)
 		.config = s->means->config,
 		.privileges = s->means->privileges,
 		.listen_fd = s->listen_fd,
+		.tls_fd = -1,
 		.supervisor_fd = fd,
 	};
 	sigset_t none;
 
+	if (s->means->tls) {
+		means.tls_fd = fcntl(tls_files_text(s->means->tls), F_DUPFD_CLOEXEC, 3);
+		if (means.tls_fd < 0)
+			_exit(1); /* never in the clear instead */
+		tls_files_free(s->means->tls);
+	}
 	/* The lock of all processes stays open. */
 	fd_close(s->locks.server);
 	fd_close(s->signal_fd);
@@ -290,6 +299,25 @@ static void take_request(struct supervisor *s)
 		seqpacket_close(fds, 0);
 }
 
+/* The worker gets what is good; what is not changes nothing. */
+static void renew_certificate(struct supervisor *s, bool always)
+{
+	struct tls_files *tls = s->means->tls;
+	struct err e = ERR_NONE;
+	int r = tls_files_look(tls, always, &e), fd;
+
+	if (r < 0)
+		log_line(LOG_WARN, "the new certificate or key is not good, keeping the old ones",
+			 LOG_S("err", e.msg));
+	if (r <= 0)
+		return;
+	fd = tls_files_text(tls);
+	if (s->sides[WORKER].fd >= 0 &&
+	    seqpacket_send(s->sides[WORKER].fd, VIEW("tls"), &fd, 1, &e) < 0)
+		log_line(LOG_WARN, "the worker did not get the new certificate",
+			 LOG_S("err", e.msg));
+}
+
 static void take_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
@@ -297,6 +325,8 @@ static void take_signals(struct supervisor *s)
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap(s);
+		else if (info.ssi_signo == SIGHUP && s->means->tls)
+			renew_certificate(s, /* always= */ true);
 		else
 			stop(s, EXIT_SUCCESS);
 	}
@@ -307,6 +337,11 @@ static int run_timers(struct supervisor *s)
 {
 	uint64_t now = clock_mono_us(), next = 0;
 
+	if (s->means->tls && tls_files_due_us(s->means->tls)) {
+		if (tls_files_due_us(s->means->tls) <= now)
+			renew_certificate(s, /* always= */ false);
+		next = tls_files_due_us(s->means->tls);
+	}
 	for (int i = 0; i < SIDES_; i++) {
 		struct side *side = &s->sides[i];
 
@@ -335,6 +370,8 @@ static void run(struct supervisor *s)
 		struct pollfd p[] = {
 			{.fd = s->signal_fd, .events = POLLIN},
 			{.fd = s->sides[WORKER].fd, .events = POLLIN},
+			{.fd = s->means->tls ? tls_files_watch(s->means->tls) : -1,
+			 .events = POLLIN},
 		};
 
 		if (s->stopping && !s->sides[WARDEN].pid && !s->sides[WORKER].pid && !s->jobs.n)
@@ -345,6 +382,8 @@ static void run(struct supervisor *s)
 			take_request(s);
 		if (p[0].revents)
 			take_signals(s);
+		if (p[2].revents)
+			tls_files_stirred(s->means->tls);
 	}
 }
 
@@ -393,5 +432,6 @@ int supervisor_run(const struct supervisor_means *means)
 	fd_close(s.signal_fd);
 	fd_close(s.listen_fd);
 	state_dir_close(&s.locks);
+	tls_files_free(means->tls);
 	return s.exit_code;
 }

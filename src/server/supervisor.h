@@ -7,6 +7,7 @@
 #include "server/state_dir.h"
 
 struct config;
+struct tls_files;
 
 struct supervisor_means {
 	const struct config *config;
@@ -14,6 +15,7 @@ struct supervisor_means {
 	const char *warden, *execd, *image; /* programs */
 	struct state_dir_locks locks;	    /* taken */
 	int listen_fd;			    /* taken */
+	struct tls_files *tls;		    /* taken; or NULL: clients speak in the clear */
 };
 
 /* Until a signal ends it.  Returns the program's exit code. */

@@ -24,6 +24,7 @@
 #include "server/app.h"
 #include "server/config.h"
 #include "server/egress_client.h"
+#include "server/https.h"
 #include "server/image_keeper.h"
 #include "server/image_out.h"
 #include "server/images.h"
@@ -45,6 +46,9 @@
 #define GRACE_MAX_MS	7000  /* so that the whole server ends within ten seconds */
 #define CONNECTIONS_MAX 65536 /* where the configuration sets no limit */
 #define FD_RESERVE	256   /* of open files: not for connections */
+#define TLS_FDS		3     /* of a client: its own, and a pair behind it */
+#define TLS_SURPLUS	64    /* beyond the limit: still told why */
+#define FLUSH_MS	500   /* for what was said in the end to leave through TLS */
 #define WARDEN_MS	3000 /* for a warden that comes up; then clients learn that there is none */
 
 struct worker {
@@ -53,16 +57,27 @@ struct worker {
 	struct loop_signal *term, *interrupt;
 	struct loop_fd *supervisor_watch;
 	struct loop_timer *patience;
-	int supervisor_fd, listen_fd;
+	struct https *https; /* or NULL: clients speak in the clear */
+	int supervisor_fd, listen_fd, tls_fd;
 	bool stopping;
 	char missing[sizeof(((struct runtime *)0)->missing)]; /* what was said of this host */
 };
 
 /* ---- ending ---- */
 
-static void drained(void *arg)
+static void flushed(void *arg)
 {
 	loop_stop(((struct worker *)arg)->app.loop);
+}
+
+static void drained(void *arg)
+{
+	struct worker *w = arg;
+
+	if (w->https)
+		https_drain(w->https, FLUSH_MS, flushed, w);
+	else
+		flushed(w);
 }
 
 /* The first signal lets requests end, the second does not. */
@@ -100,10 +115,14 @@ static void supervisor_speaks(void *arg, int fd, unsigned events)
 		return;
 	}
 	seqpacket_close(fds, 1);
-	if (fds[0] >= 0 && view_is(view_mem(text, (size_t)n), "egress"))
+	if (w->https && view_is(view_mem(text, (size_t)n), "tls")) {
+		https_renew(w->https, fds[0]);
+		fd_close(fds[0]);
+	} else if (fds[0] >= 0 && view_is(view_mem(text, (size_t)n), "egress")) {
 		egress_client_attach(w->app.egress, fds[0]);
-	else if (fds[0] >= 0)
+	} else if (fds[0] >= 0) {
 		runtime_native_attach(w->app.runtime, fds[0]);
+	}
 }
 
 /* Clients that come earlier wait in the kernel. */
@@ -250,7 +269,7 @@ static int filter_calls(struct worker *w, struct err *e)
 	return server_filter_apply(e);
 }
 
-static struct http_limits limits_of(const struct config *c)
+static struct http_limits limits_of(const struct config *c, bool tls)
 {
 	struct http_limits limits = http_limits_default;
 	struct rlimit files;
@@ -258,7 +277,7 @@ static struct http_limits limits_of(const struct config *c)
 
 	/* A proxied connection takes two descriptors; the listener survives a shortage anyway. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 2 * FD_RESERVE)
-		n = MIN(n, (uint64_t)files.rlim_cur - FD_RESERVE);
+		n = MIN(n, ((uint64_t)files.rlim_cur - FD_RESERVE) / (tls ? TLS_FDS : 1));
 	limits.connections = (unsigned)n;
 	limits.idle_ms = (uint64_t)c->timeout_keep_alive * 1000;
 	return limits;
@@ -266,12 +285,17 @@ static struct http_limits limits_of(const struct config *c)
 
 static int serve(struct worker *w, struct err *e)
 {
-	struct http_limits limits = limits_of(w->app.config);
+	bool tls = w->tls_fd >= 0;
+	struct http_limits limits = limits_of(w->app.config, tls);
 	struct app *app = &w->app;
 	int r;
 
 	app->proxies = http_proxies_new();
 	r = http_server_new(app->loop, &limits, handle, app, &app->http, e);
+	if (r == 0 && tls)
+		r = https_new(app->loop, app->http, w->tls_fd, limits.connections + TLS_SURPLUS,
+			      &w->https, e);
+	w->tls_fd = fd_close(w->tls_fd); /* a key is in no file of ours */
 	if (r == 0)
 		r = loop_fd_new(app->loop, w->supervisor_fd, supervisor_speaks, w,
 				&w->supervisor_watch, e);
@@ -299,6 +323,7 @@ static void finish(struct worker *w)
 	struct app *app = &w->app;
 
 	http_server_free(app->http);
+	https_free(w->https);
 	http_proxies_free(app->proxies);
 	if (app->runtime) {
 		snapshots_stop(app->snapshots);
@@ -323,6 +348,7 @@ static void finish(struct worker *w)
 	loop_free(app->loop);
 	fd_close(w->supervisor_fd);
 	fd_close(w->listen_fd);
+	fd_close(w->tls_fd);
 }
 
 int worker_run(const struct worker_means *means)
@@ -332,6 +358,7 @@ int worker_run(const struct worker_means *means)
 		.means = means,
 		.supervisor_fd = means->supervisor_fd,
 		.listen_fd = means->listen_fd,
+		.tls_fd = means->tls_fd,
 	};
 	struct err e = ERR_NONE;
 

@@ -12,6 +12,7 @@ struct worker_means {
 	const struct config *config;
 	struct privileges privileges;
 	int listen_fd;	   /* taken */
+	int tls_fd;	   /* taken: the certificate and its key; -1 = no TLS */
 	int supervisor_fd; /* taken: connections to wardens come over it; when it ends, so do we */
 };
 
