@@ -17,9 +17,11 @@
 #include "runtime/runtime.h"
 #include "server/app.h"
 #include "server/diagnostics_logs.h"
+#include "server/diagnostics_network.h"
 #include "server/diagnostics_text.h"
 #include "server/exchange.h"
 #include "server/failure.h"
+#include "server/policing.h"
 #include "server/request_fields.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
@@ -107,25 +109,33 @@ static void reply_failed(struct http_exchange *x, const struct err *e)
 
 /* ---- the form for SDKs ---- */
 
-/* A scope, and whether it means changes of the state alone. */
+/* What is told: everything, changes of the state alone, or decisions about the network. */
+enum scope_kind { SCOPE_ALL, SCOPE_LIFECYCLE, SCOPE_NETWORK };
+
 struct scope {
 	const char *name; /* NULL ends the list */
-	bool lifecycle;
+	enum scope_kind kind;
 };
 
 #define LOG_SCOPES   "container, all"
-#define EVENT_SCOPES "runtime, lifecycle, all"
+#define EVENT_SCOPES "runtime, lifecycle, network, all"
 
 struct report {
-	const char *id, *kind;
+	const char *id, *kind, *type;
 	const struct scope *scope;
 	bool truncated;
 	struct view content;
 };
 
-static const struct scope log_scopes[] = {{"container", false}, {"all", false}, {NULL, false}};
-static const struct scope event_scopes[] = {
-	{"runtime", false}, {"lifecycle", true}, {"all", false}, {NULL, false}};
+static const struct scope log_scopes[] = {
+	{"container", SCOPE_ALL}, {"all", SCOPE_ALL}, {NULL, SCOPE_ALL}};
+static const struct scope event_scopes[] = {{"runtime", SCOPE_ALL},
+					    {"lifecycle", SCOPE_LIFECYCLE},
+					    {"network", SCOPE_NETWORK},
+					    {"all", SCOPE_ALL},
+					    {NULL, SCOPE_ALL}};
+
+static const struct scope *const network_scope = &event_scopes[2];
 
 /* NULL: then 400 was answered. */
 static const struct scope *find_scope(struct http_exchange *x, const struct scope *scopes,
@@ -149,7 +159,7 @@ static void write_report(struct json_writer *w, void *arg)
 	json_put_cstr(w, "kind", r->kind);
 	json_put_cstr(w, "scope", r->scope->name);
 	json_put_cstr(w, "delivery", "inline");
-	json_put_cstr(w, "contentType", TEXT_TYPE);
+	json_put_cstr(w, "contentType", r->type);
 	json_put_bool(w, "truncated", r->truncated);
 	json_put_string(w, "content", r->content);
 	json_put_int(w, "contentLength", (int64_t)r->content.len);
@@ -180,6 +190,7 @@ static struct sandbox *begin(struct http_exchange *x, struct app *app, const str
 		return NULL;
 	report->id = b->id;
 	report->kind = s->kind;
+	report->type = TEXT_TYPE;
 	if (q->has_scope)
 		report->scope = find_scope(x, s->scopes, s->known_scopes, q->scope);
 	return q->has_scope && !report->scope ? NULL : b;
@@ -216,6 +227,37 @@ static void logs(struct http_exchange *x, void *app)
 		finish(x, &subject, &report, &text);
 }
 
+/* The sandbox is named by the path. */
+static void network_told(struct http_exchange *x, struct view lines, const struct err *e)
+{
+	osb_cleanup(mem_freep) char *id =
+		mem_strndup(route_param(x, "id").p, route_param(x, "id").len);
+	struct report report = {
+		.id = id,
+		.kind = "events",
+		.type = DIAGNOSTICS_NETWORK_TYPE,
+		.scope = network_scope,
+		.content = lines,
+	};
+
+	if (!e) {
+		exchange_reply_json(x, 200, write_report, &report);
+		return;
+	}
+	http_reply_header(x, "Retry-After", VIEW("1"));
+	http_reply_error(x, 503, "SANDBOX::NETWORK_POLICY_UNAVAILABLE", "%s", e->msg);
+}
+
+/* Without a policy nothing was decided; of one that has ended nothing is known. */
+static void network_events(struct http_exchange *x, struct app *app, struct sandbox *b,
+			   unsigned limit)
+{
+	if (policing_is_on(b) && !sandbox_is_over(b) && b->state != SANDBOX_PENDING)
+		diagnostics_network(x, app, b, limit, network_told);
+	else
+		network_told(x, VIEW(""), NULL);
+}
+
 static void events(struct http_exchange *x, void *arg)
 {
 	static const struct subject subject = {"events", EVENT_SCOPES, "(no events)", event_scopes};
@@ -230,8 +272,11 @@ static void events(struct http_exchange *x, void *arg)
 		return;
 	if (q.events == 0)
 		q.events = q.has_scope ? EVENTS_MAX : 50;
-	if (diagnostics_events(app->sandboxes, b, q.events, report.scope && report.scope->lifecycle,
-			       &text, &report.truncated, &e) < 0)
+	if (report.scope && report.scope->kind == SCOPE_NETWORK)
+		network_events(x, app, b, q.events);
+	else if (diagnostics_events(app->sandboxes, b, q.events,
+				    report.scope && report.scope->kind == SCOPE_LIFECYCLE, &text,
+				    &report.truncated, &e) < 0)
 		reply_failed(x, &e);
 	else
 		finish(x, &subject, &report, &text);

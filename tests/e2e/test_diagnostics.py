@@ -71,8 +71,8 @@ def test_logs_as_json(server, talker, scope):
 
 
 def test_unknown_scopes(server, talker):
-    for what, known in (("logs", ("container", "all")), ("events", ("runtime", "lifecycle", "all"))):
-        for scope in ("nonsense", "", "Container", "network"):
+    for what, known in (("logs", ("container", "all")), ("events", ("runtime", "lifecycle", "network", "all"))):
+        for scope in ("nonsense", "", "Container", "networks"):
             message = server.fails("GET", f"/v1/sandboxes/{talker}/diagnostics/{what}?scope={scope}",
                                    400, "DIAGNOSTICS_SCOPE_UNSUPPORTED")
             assert all(word in message for word in known)
