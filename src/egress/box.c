@@ -17,7 +17,9 @@
 #include "codec/json_writer.h"
 #include "egress/box_change.h"
 #include "egress/decisions.h"
+#include "egress/dns_server.h"
 #include "egress/enforce.h"
+#include "egress/flow_log.h"
 #include "egress/leases.h"
 
 #define VARIABLES_MAX 16384
@@ -48,6 +50,26 @@ static void close_decisions(struct box *b)
 	decisions_free(take_ptr(b->decisions));
 }
 
+static int open_dns(struct box *b, struct err *e)
+{
+	return dns_server_new(b, &b->dns, e);
+}
+
+static void close_dns(struct box *b)
+{
+	dns_server_free(take_ptr(b->dns));
+}
+
+static int open_flows(struct box *b, struct err *e)
+{
+	return flow_log_new(b, &b->flows, e);
+}
+
+static void close_flows(struct box *b)
+{
+	flow_log_free(take_ptr(b->flows));
+}
+
 /* Made in this order, ended in the other.  Sets come before those who answer: nobody is told an
  * address before the policy is in force. */
 static const struct part {
@@ -57,7 +79,9 @@ static const struct part {
 } parts[] = {
 	{"decisions", open_decisions, close_decisions},
 	{"leases", open_leases, close_leases},
+	{"flows", open_flows, close_flows},
 	{"policy", enforce_policy, NULL},
+	{"names", open_dns, close_dns},
 };
 
 static int open_parts(struct box *b, struct err *e)

@@ -35,8 +35,8 @@ void dns_upstreams_free(struct dns_upstreams *u); /* accepts NULL; nobody may wa
 void dns_upstreams_hold(struct dns_upstreams *u);
 void dns_upstreams_release(struct dns_upstreams *u);
 
-/* w->fn is called once, after this returned 0, and not later than `timeout_s` from now; unless
- * the wait is cancelled.  -EBUSY: too much is being asked. */
+/* w->fn is called once, after this returned 0, unless the wait is cancelled.  `timeout_s` after
+ * somebody was the first to ask this, nobody could say.  -EBUSY: too much is being asked. */
 osb_must_check int dns_upstreams_ask(struct dns_upstreams *u, const struct dns_asker *a,
 				     uint32_t timeout_s, struct dns_wait *w);
 void dns_wait_cancel(struct dns_wait *w);

@@ -13,10 +13,14 @@
 #include "egress/api.h"
 #include "egress/box.h"
 #include "egress/control.h"
+#include "egress/dns_cache.h"
+#include "egress/dns_upstreams.h"
 #include "egress/event_log.h"
 #include "egress/settings.h"
 #include "net/loop.h"
 #include "policy/net_table.h"
+
+#define DNS_CACHE_BYTES (8u << 20)
 
 static int open_boxes(struct egress *g, struct err *e)
 {
@@ -68,13 +72,35 @@ static void close_events(struct egress *g)
 	event_log_close(take_ptr(g->event_log));
 }
 
+static int open_cache(struct egress *g, struct err *e)
+{
+	(void)e;
+	g->cache = dns_cache_new(DNS_CACHE_BYTES);
+	return 0;
+}
+
+static void close_cache(struct egress *g)
+{
+	dns_cache_free(take_ptr(g->cache));
+}
+
+static int open_upstreams(struct egress *g, struct err *e)
+{
+	return dns_upstreams_new(g, &g->upstreams, e);
+}
+
+static void close_upstreams(struct egress *g)
+{
+	dns_upstreams_free(take_ptr(g->upstreams));
+}
+
 static const struct part {
 	const char *name;
 	int (*open)(struct egress *g, struct err *e);
 	void (*close)(struct egress *g);
 } parts[] = {
-	{"decisions", open_events, close_events},
-	{"lists", open_lists, close_lists},
+	{"decisions", open_events, close_events}, {"lists", open_lists, close_lists},
+	{"cache", open_cache, close_cache},	  {"name servers", open_upstreams, close_upstreams},
 	{"boxes", open_boxes, close_boxes},
 };
 
