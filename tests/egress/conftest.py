@@ -6,6 +6,7 @@ import pytest
 
 from sidecar import ROOT, Sandbox, Sidecar
 from small_internet import Internet
+from worker import Box, Egress
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +62,55 @@ def make_sidecar(program, make_sandbox):
     yield make
     for sidecar in made:
         sidecar.stop()
+
+
+@pytest.fixture(scope="session")
+def table(program, whole_internet):
+    """The rules that a warden loads, as the sidecar leaves them in the kernel."""
+    sandbox = Sandbox(whole_internet)
+    sidecar = Sidecar(program, sandbox)
+    text = sandbox.run("nft", "list", "table", "inet", "opensandbox", root=True).stdout
+    sidecar.stop()
+    sandbox.close()
+    assert "chain output" in text
+    return text
+
+
+@pytest.fixture
+def make_box(internet, table):
+    """Sandboxes whose network is watched; they belong to no egress yet."""
+    made = []
+
+    def make(**options):
+        made.append(Box(internet, table, **options))
+        return made[-1]
+
+    yield make
+    for box in made:
+        box.close()
+
+
+@pytest.fixture
+def make_egress(program, internet):
+    """The program as a server starts it."""
+    made = []
+
+    def make(**settings):
+        made.append(Egress(program, internet, **settings))
+        return made[-1]
+
+    yield make
+    for egress in made:
+        egress.stop()
+
+
+@pytest.fixture
+def egress(make_egress):
+    return make_egress()
+
+
+@pytest.fixture
+def worker(egress):
+    w = egress.connect()
+    yield w
+    w.close()
