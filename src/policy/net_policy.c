@@ -65,7 +65,6 @@ bool net_prefix_parse(struct view text, struct net_prefix *ret)
 	ret->bits = bits;
 	for (unsigned i = bits; i < 128; i++)
 		ret->bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
-	unmap(ret);
 	return true;
 }
 
@@ -112,6 +111,7 @@ static bool read_target(struct view text, struct net_rule *rule)
 		return false;
 	if (net_prefix_parse(text, &rule->prefix)) {
 		rule->kind = NET_ADDRESSES;
+		unmap(&rule->prefix);
 	} else {
 		rule->kind = view_starts(text, VIEW("*.")) ? NET_BELOW : NET_HOST;
 		if (rule->kind == NET_BELOW)

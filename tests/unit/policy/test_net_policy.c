@@ -149,10 +149,8 @@ static void networks_hold_their_addresses(void **state)
 		{"2001:db8::/33", "2001:db8:8000::1", false},
 		{"::/0", "10.0.0.1", false},
 		{"0.0.0.0/0", "::1", false},
-		{"::ffff:192.0.2.7", "192.0.2.7", true},
-		{"::ffff:192.0.2.0/120", "192.0.2.9", true},
-		{"::ffff:0:0/95", "192.0.2.9", false},
-		{"192.0.2.0/24", "::ffff:192.0.2.9", true},
+		{"::ffff:0:0/96", "192.0.2.9", false},
+		{"::ffff:0:0/96", "::ffff:192.0.2.9", true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -179,6 +177,23 @@ static void an_address_is_found_by_rules_of_addresses_alone(void **state)
 	assert_true(net_prefix_parse(VIEW("10.0.0.2"), &a));
 	assert_true(net_policy_find_address(&p, a.v6, a.bytes)->allow);
 	assert_true(net_prefix_parse(VIEW("10.0.1.2"), &a));
+	assert_null(net_policy_find_address(&p, a.v6, a.bytes));
+	net_policy_done(&p);
+}
+
+static void mapped_addresses_are_what_they_stand_for(void **state)
+{
+	struct net_policy p = NET_POLICY_NONE;
+	struct net_prefix a;
+
+	assert_true(net_policy_add(&p, true, VIEW("::ffff:192.0.2.7")));
+	assert_true(net_policy_add(&p, false, VIEW("::ffff:198.18.0.0/111")));
+	assert_true(net_policy_add(&p, false, VIEW("::ffff:0:0/95")));
+	assert_true(net_prefix_parse(VIEW("192.0.2.7"), &a));
+	assert_true(net_policy_find_address(&p, a.v6, a.bytes)->allow);
+	assert_true(net_prefix_parse(VIEW("198.19.255.255"), &a));
+	assert_false(net_policy_find_address(&p, a.v6, a.bytes)->allow);
+	assert_true(net_prefix_parse(VIEW("192.0.2.8"), &a));
 	assert_null(net_policy_find_address(&p, a.v6, a.bytes));
 	net_policy_done(&p);
 }
@@ -307,6 +322,7 @@ int main(void)
 		cmocka_unit_test(the_first_rule_that_matches_a_name_decides),
 		cmocka_unit_test(networks_hold_their_addresses),
 		cmocka_unit_test(an_address_is_found_by_rules_of_addresses_alone),
+		cmocka_unit_test(mapped_addresses_are_what_they_stand_for),
 		cmocka_unit_test(a_patch_goes_before_and_replaces_by_target),
 		cmocka_unit_test(only_rules_that_are_left_of_a_patch_count),
 		cmocka_unit_test(a_mode_stays_until_the_policy_is_replaced),
