@@ -22,6 +22,7 @@
 #include "egress/event_log.h"
 #include "egress/learn.h"
 #include "egress/settings.h"
+#include "egress/webhook.h"
 #include "policy/net_policy.h"
 
 #define KEPT_MAX       1000
@@ -274,6 +275,11 @@ static void tell(struct box *b, const struct entry *entry)
 		if (g->event_log)
 			write_to_file(b, entry);
 	}
+	if (what->kind == DECISION_NAME && what->name && !what->allowed && !what->passed &&
+	    b->settings->deny_webhook[0])
+		webhook_denied(g->webhook, b->settings->deny_webhook,
+			       strcmp(b->settings->deny_webhook, g->settings->deny_webhook) == 0,
+			       b->id, what->name);
 }
 
 /* What a rule refuses on purpose is not needed, what the operator allows needs no rule, and what no

@@ -17,6 +17,7 @@
 #include "egress/dns_upstreams.h"
 #include "egress/event_log.h"
 #include "egress/settings.h"
+#include "egress/webhook.h"
 #include "net/loop.h"
 #include "policy/net_table.h"
 
@@ -94,6 +95,19 @@ static void close_upstreams(struct egress *g)
 	dns_upstreams_free(take_ptr(g->upstreams));
 }
 
+static int open_webhook(struct egress *g, struct err *e)
+{
+	if (g->settings->deny_webhook[0] && webhook_check(g->settings->deny_webhook, e) < 0)
+		return err_ctx(e, SETTINGS_PREFIX "DENY_WEBHOOK");
+	g->webhook = webhook_new(g);
+	return 0;
+}
+
+static void close_webhook(struct egress *g)
+{
+	webhook_free(take_ptr(g->webhook));
+}
+
 static const struct part {
 	const char *name;
 	int (*open)(struct egress *g, struct err *e);
@@ -101,7 +115,7 @@ static const struct part {
 } parts[] = {
 	{"decisions", open_events, close_events}, {"lists", open_lists, close_lists},
 	{"cache", open_cache, close_cache},	  {"name servers", open_upstreams, close_upstreams},
-	{"boxes", open_boxes, close_boxes},
+	{"webhook", open_webhook, close_webhook}, {"boxes", open_boxes, close_boxes},
 };
 
 int egress_start(struct egress *g, struct loop *l, const struct settings *s,
