@@ -140,15 +140,37 @@ static int open_certificate(const struct config *c, struct tls_files **ret, stru
 	return 0;
 }
 
-static int prepare(const struct options *o, const struct config *c, struct supervisor_means *m,
-		   char warden[PATH_MAX], char execd[PATH_MAX], char image[PATH_MAX], struct err *e)
+struct programs {
+	char warden[PATH_MAX], execd[PATH_MAX], image[PATH_MAX], egress[PATH_MAX];
+};
+
+static int find_programs(const struct options *o, struct programs *p, struct supervisor_means *m,
+			 struct err *e)
 {
-	int r = find_program(o->warden, "opensandbox-warden", warden, e);
+	struct err not_there = ERR_NONE;
+	int r = find_program(o->warden, "opensandbox-warden", p->warden, e);
 
 	if (r == 0)
-		r = find_program(o->execd, "execd", execd, e);
+		r = find_program(o->execd, "execd", p->execd, e);
 	if (r == 0)
-		r = find_program(o->image, "opensandbox-image", image, e);
+		r = find_program(o->image, "opensandbox-image", p->image, e);
+	if (r < 0)
+		return r;
+	m->warden = p->warden;
+	m->execd = p->execd;
+	m->image = p->image;
+	/* Only sandboxes with a network policy need it, and are refused without. */
+	r = find_program(o->egress, "opensandbox-egress", p->egress, o->egress ? e : &not_there);
+	if (r == 0)
+		m->egress = p->egress;
+	return o->egress ? r : 0;
+}
+
+static int prepare(const struct options *o, const struct config *c, struct supervisor_means *m,
+		   struct programs *p, struct err *e)
+{
+	int r = find_programs(o, p, m, e);
+
 	if (r == 0)
 		r = privileges_find(c->user, &m->privileges, e);
 	if (r == 0)
@@ -159,16 +181,13 @@ static int prepare(const struct options *o, const struct config *c, struct super
 	if (r == 0)
 		r = open_listener(c, &m->listen_fd, e);
 	m->config = c;
-	m->warden = warden;
-	m->execd = execd;
-	m->image = image;
 	return r;
 }
 
 static int serve(const struct options *o)
 {
 	struct supervisor_means means = {.locks = {-1, -1}, .listen_fd = -1};
-	char warden[PATH_MAX], execd[PATH_MAX], image[PATH_MAX];
+	struct programs programs;
 	struct config config = {0};
 	struct err e = ERR_NONE;
 	int r, code = EXIT_FAILURE;
@@ -180,7 +199,7 @@ static int serve(const struct options *o)
 	}
 	r = load(o, &config, &e);
 	if (r == 0)
-		r = prepare(o, &config, &means, warden, execd, image, &e);
+		r = prepare(o, &config, &means, &programs, &e);
 	if (r == 0) {
 		code = supervisor_run(&means);
 	} else {

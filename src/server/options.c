@@ -22,6 +22,7 @@ const char options_help[] =
 	"  --warden FILE     the privileged helper (opensandbox-warden beside this program)\n"
 	"  --execd FILE      the daemon of sandboxes (execd beside this program)\n"
 	"  --image FILE      the helper for images (opensandbox-image beside this program)\n"
+	"  --egress FILE     the filter of networks (opensandbox-egress beside this program)\n"
 	"  --help, --version\n"
 	"\n"
 	"init-config writes a configuration with every key, its meaning and default, and a fresh\n"
@@ -33,6 +34,7 @@ enum {
 	OPT_WARDEN,
 	OPT_EXECD,
 	OPT_IMAGE,
+	OPT_EGRESS,
 	OPT_EXAMPLE,
 	OPT_FORCE,
 	OPT_HELP,
@@ -44,6 +46,7 @@ static const struct option long_options[] = {
 	{"warden", required_argument, NULL, OPT_WARDEN},
 	{"execd", required_argument, NULL, OPT_EXECD},
 	{"image", required_argument, NULL, OPT_IMAGE},
+	{"egress", required_argument, NULL, OPT_EGRESS},
 	{"example", required_argument, NULL, OPT_EXAMPLE},
 	{"force", no_argument, NULL, OPT_FORCE},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -65,6 +68,9 @@ static int take(int c, char **argv, struct options *o, struct err *e)
 		return 0;
 	case OPT_IMAGE:
 		o->image = optarg;
+		return 0;
+	case OPT_EGRESS:
+		o->egress = optarg;
 		return 0;
 	case OPT_EXAMPLE:
 		o->example = optarg;

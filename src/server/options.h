@@ -23,6 +23,7 @@ struct options {
 	const char *warden;  /* or NULL: beside our own program */
 	const char *execd;   /* or NULL: beside our own program */
 	const char *image;   /* or NULL: beside our own program */
+	const char *egress;  /* or NULL: beside our own program, if it is there */
 	const char *path;    /* of init-config; or NULL */
 	const char *example; /* of init-config; or NULL */
 	bool force;

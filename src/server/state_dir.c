@@ -143,6 +143,8 @@ int state_dir_open(const char *path, uid_t uid, gid_t gid, struct state_dir_lock
 	if (r == 0)
 		r = make_dir(dir, STATE_DIR_BOXES, 0710, 0, gid, e);
 	if (r == 0)
+		r = make_dir(dir, STATE_DIR_RUN, 0710, 0, gid, e);
+	if (r == 0)
 		r = make_dir(dir, "db", 0700, uid, gid, e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(of_root); i++)
 		r = make_dir(dir, of_root[i].name, of_root[i].mode, 0, 0, e);

@@ -15,6 +15,9 @@ struct err;
 #define STATE_DIR_BLOBS	   "images/blobs"
 #define STATE_DIR_UPLOADS  "images/uploads"
 #define STATE_DIR_BUCKETS  "ossfs" /* mounts of object stores, for the warden */
+#define STATE_DIR_RUN	   "run"
+/* Of opensandbox-egress; root's. */
+#define STATE_DIR_EGRESS_SECRET "egress.secret"
 /* Where egress answers the worker over HTTP. */
 #define STATE_DIR_EGRESS_SOCKET "run/egress.sock"
 

@@ -1,10 +1,12 @@
 /*
- * server/supervisor.c - two children, a socket to each, and a connection between them.
+ * server/supervisor.c - three children, a socket to each, and connections between them.
  *
  * It stays root, and so does as little as possible: no bytes of clients or sandboxes reach it.  For
- * every pair of a warden and a worker it makes one connection and sends each side its end; when a
- * side dies, the other keeps running and gets a new connection with the successor.  Processes of
- * sandboxes that lost their warden become its children and are reaped.
+ * every pair of a worker and a warden, and of a worker and an egress, it makes one connection and
+ * sends each side its end.  The word that comes with it tells the worker who is at the other:
+ * "peer" is the warden, "egress" is egress; they are told "peer" alike.  When a side dies, the
+ * others keep running and get a new connection with the successor.  Processes of sandboxes that
+ * lost their warden become its children and are reaped.
  */
 #include "server/supervisor.h"
 
@@ -26,7 +28,9 @@
 #include "net/tls_files.h"
 #include "server/config.h"
 #include "server/mounts.h"
+#include "server/supervisor_egress.h"
 #include "server/supervisor_jobs.h"
+#include "server/supervisor_warden.h"
 #include "server/worker.h"
 #include "sys/protect.h"
 #include "sys/seqpacket.h"
@@ -35,15 +39,18 @@
 #define BACKOFF_MIN_US (100 * 1000ull)
 #define BACKOFF_MAX_US (5000 * 1000ull)
 #define STABLE_US      (10000 * 1000ull) /* alive that long: the next start is at once */
+#define EGRESS_US      (1000 * 1000ull)	 /* the same; names are not answered meanwhile */
 
 /* Together less than ten seconds: longer than the worker's own grace, then the warden's turn. */
 #define WORKER_END_US (8000 * 1000ull)
 #define WARDEN_END_US (1500 * 1000ull)
 
-enum { WARDEN, WORKER, SIDES_ };
+enum { WARDEN, WORKER, EGRESS, SIDES_ };
 
 struct side {
 	const char *name;
+	const char *word; /* with which the worker gets a connection to it */
+	uint64_t stable_us;
 	pid_t pid; /* 0 = not running */
 	int fd;	   /* our end of its socket */
 	unsigned starts;
@@ -57,6 +64,7 @@ struct supervisor {
 	const struct supervisor_means *means;
 	struct side sides[SIDES_];
 	struct supervisor_jobs jobs;
+	struct supervisor_egress egress;
 	struct state_dir_locks locks;
 	int signal_fd, listen_fd;
 	bool stopping;
@@ -64,56 +72,6 @@ struct supervisor {
 };
 
 /* ---- starting ---- */
-
-static void warden_arguments(const struct supervisor *s, struct strv *args)
-{
-	const struct config *c = s->means->config;
-	char gid[16], seeds[24];
-	const char *const pairs[][2] = {
-		{"--supervisor-fd", "3"},     {"--state-dir", c->state_dir},
-		{"--execd", s->means->execd}, {"--subnet", c->subnet},
-		{"--server-gid", gid},	      {"--seeds", seeds},
-	};
-
-	snprintf(gid, sizeof(gid), "%u", s->means->privileges.gid);
-	snprintf(seeds, sizeof(seeds), "%lld", (long long)c->seeds);
-	strv_add(args, "opensandbox-warden");
-	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-		strv_add(args, pairs[i][0]);
-		strv_add(args, pairs[i][1]);
-	}
-	for (size_t i = 0; i < c->allowed_host_paths.len; i++) {
-		strv_add(args, "--host-path");
-		strv_add(args, c->allowed_host_paths.v[i]);
-	}
-	if (!c->network)
-		strv_add(args, "--no-network");
-	if (log_enabled(LOG_DEBUG))
-		strv_add(args, "--debug");
-	else if (!log_enabled(LOG_INFO))
-		strv_add(args, "--quiet");
-}
-
-/* The lock goes along: whoever comes after a killed supervisor waits for the warden's end. */
-static int start_warden(struct supervisor *s, int fd, pid_t *ret, struct err *e)
-{
-	osb_cleanup(strv_done) struct strv args = STRV_INIT, env = STRV_INIT;
-	osb_cleanup(fd_closep) int pidfd = -1;
-	int passed[] = {fd, s->locks.processes};
-	struct spawn spawned = {
-		.path = s->means->warden,
-		.fds = {-1, 2, 2},
-		.extra_fds = passed,
-		.extra_fds_n = ARRAY_LEN(passed),
-		.flags = SPAWN_SESSION,
-	};
-
-	warden_arguments(s, &args);
-	strv_add(&env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
-	spawned.argv = strv_args(&args);
-	spawned.env = strv_args(&env);
-	return spawn(&spawned, ret, &pidfd, e);
-}
 
 static osb_noreturn void worker_child(struct supervisor *s, int fd)
 {
@@ -134,6 +92,7 @@ static osb_noreturn void worker_child(struct supervisor *s, int fd)
 	}
 	/* The lock of all processes stays open. */
 	fd_close(s->locks.server);
+	supervisor_egress_close(&s->egress);
 	fd_close(s->signal_fd);
 	for (int i = 0; i < SIDES_; i++)
 		fd_close(s->sides[i].fd);
@@ -156,36 +115,66 @@ static int start_worker(struct supervisor *s, int fd, pid_t *ret, struct err *e)
 	return 0;
 }
 
-/* One connection between the two that are running now. */
-static void connect_sides(struct supervisor *s)
+/* One that has just died is started again, and then both get another. */
+static void send_end(const struct side *to, const char *word, int fd)
 {
+	struct err e = ERR_NONE;
+
+	if (seqpacket_send(to->fd, view_of(word), &fd, 1, &e) < 0)
+		log_line(LOG_DEBUG, "a connection was not taken", LOG_S("by", to->name),
+			 LOG_S("err", e.msg));
+	fd_close(fd);
+}
+
+/* One connection between the worker and another, if both are running now. */
+static void connect_worker(struct supervisor *s, const struct side *other)
+{
+	const struct side *worker = &s->sides[WORKER];
 	struct err e = ERR_NONE;
 	int ends[2];
 
-	if (!s->sides[WARDEN].pid || !s->sides[WORKER].pid)
+	if (!other->pid || !worker->pid)
 		return;
 	if (seqpacket_pair(ends, &e) < 0) {
-		log_line(LOG_ERROR, "cannot connect the worker and the warden",
+		log_line(LOG_ERROR, "cannot connect the worker", LOG_S("to", other->name),
 			 LOG_S("err", e.msg));
 		return;
 	}
-	for (int i = 0; i < SIDES_; i++) {
-		/* A side that has just died is started again, and then both get another. */
-		if (seqpacket_send(s->sides[i].fd, VIEW("peer"), &ends[i], 1, &e) < 0)
-			log_line(LOG_DEBUG, "a connection was not taken",
-				 LOG_S("by", s->sides[i].name), LOG_S("err", e.msg));
-		fd_close(ends[i]);
-	}
+	send_end(worker, other->word, ends[0]);
+	send_end(other, "peer", ends[1]);
+}
+
+static void connect_sides(struct supervisor *s, int which)
+{
+	if (which != EGRESS)
+		connect_worker(s, &s->sides[WARDEN]);
+	if (which != WARDEN)
+		connect_worker(s, &s->sides[EGRESS]);
 }
 
 static void start_later(struct side *side)
 {
 	uint64_t now = clock_mono_us();
 
-	if (side->started_us && now - side->started_us >= STABLE_US)
+	if (side->started_us && now - side->started_us >= side->stable_us)
 		side->backoff_us = 0;
 	side->backoff_us = MIN(MAX(side->backoff_us * 2, BACKOFF_MIN_US), BACKOFF_MAX_US);
 	side->start_us = now + side->backoff_us;
+}
+
+static int start_side(struct supervisor *s, int which, int fd, struct err *e)
+{
+	pid_t *pid = &s->sides[which].pid;
+
+	switch (which) {
+	case WARDEN:
+		return supervisor_warden_start(s->means, s->egress.program != NULL, fd,
+					       s->locks.processes, pid, e);
+	case EGRESS:
+		return supervisor_egress_start(&s->egress, fd, s->locks.processes, pid, e);
+	default:
+		return start_worker(s, fd, pid, e);
+	}
 }
 
 static void start(struct supervisor *s, int which)
@@ -202,8 +191,7 @@ static void start(struct supervisor *s, int which)
 	if (r == 0) {
 		side->fd = ends[0];
 		theirs = ends[1];
-		r = which == WARDEN ? start_warden(s, theirs, &side->pid, &e)
-				    : start_worker(s, theirs, &side->pid, &e);
+		r = start_side(s, which, theirs, &e);
 	}
 	if (r < 0) {
 		log_line(LOG_ERROR, "cannot start a process", LOG_S("process", side->name),
@@ -213,7 +201,7 @@ static void start(struct supervisor *s, int which)
 		start_later(side);
 		return;
 	}
-	connect_sides(s);
+	connect_sides(s, which);
 }
 
 /* ---- ending ---- */
@@ -227,7 +215,13 @@ static void end_side(struct side *side, uint64_t grace_us)
 	side->kill_us = clock_mono_us() + grace_us;
 }
 
-/* The worker first: its running requests may still need the warden. */
+static void end_others(struct supervisor *s)
+{
+	end_side(&s->sides[WARDEN], WARDEN_END_US);
+	end_side(&s->sides[EGRESS], WARDEN_END_US);
+}
+
+/* The worker first: its running requests may still need the others. */
 static void stop(struct supervisor *s, int exit_code)
 {
 	if (!s->stopping) {
@@ -235,11 +229,11 @@ static void stop(struct supervisor *s, int exit_code)
 		s->stopping = true;
 		s->exit_code = exit_code;
 		s->listen_fd = fd_close(s->listen_fd); /* nobody queues for a server that goes */
-		s->sides[WARDEN].start_us = 0;
+		s->sides[WARDEN].start_us = s->sides[EGRESS].start_us = 0;
 	}
 	end_side(&s->sides[WORKER], WORKER_END_US);
 	if (!s->sides[WORKER].pid)
-		end_side(&s->sides[WARDEN], WARDEN_END_US);
+		end_others(s);
 }
 
 static void side_ended(struct supervisor *s, int which, int status)
@@ -253,10 +247,11 @@ static void side_ended(struct supervisor *s, int which, int status)
 		supervisor_jobs_kill(&s->jobs); /* nobody hears them any more */
 	if (s->stopping) {
 		if (which == WORKER)
-			end_side(&s->sides[WARDEN], WARDEN_END_US);
+			end_others(s);
 		return;
 	}
-	if (side->starts == 1 && WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+	/* Without egress only policed sandboxes cannot go on. */
+	if (which != EGRESS && side->starts == 1 && WIFEXITED(status) && WEXITSTATUS(status) != 0) {
 		/* It has said why.  What never worked will not work by trying. */
 		stop(s, EXIT_FAILURE);
 		return;
@@ -363,6 +358,14 @@ static int run_timers(struct supervisor *s)
 	return next > now ? (int)((next - now + 999) / 1000) : 0;
 }
 
+static bool all_ended(const struct supervisor *s)
+{
+	for (int i = 0; i < SIDES_; i++)
+		if (s->sides[i].pid)
+			return false;
+	return !s->jobs.n;
+}
+
 static void run(struct supervisor *s)
 {
 	for (;;) {
@@ -374,7 +377,7 @@ static void run(struct supervisor *s)
 			 .events = POLLIN},
 		};
 
-		if (s->stopping && !s->sides[WARDEN].pid && !s->sides[WORKER].pid && !s->jobs.n)
+		if (s->stopping && all_ended(s))
 			return;
 		if (poll(p, ARRAY_LEN(p), wait_ms) <= 0)
 			continue;
@@ -405,12 +408,27 @@ static int open_signals(struct supervisor *s, struct err *e)
 	return r < 0 ? err_set(e, r, "become the reaper of orphans") : 0;
 }
 
+/* Sandboxes without a policy need nothing of it. */
+static void open_egress(struct supervisor *s)
+{
+	struct err e = ERR_NONE;
+
+	if (s->egress.program && supervisor_egress_open(&s->egress, &e) < 0) {
+		log_line(LOG_ERROR, "networks are not policed", LOG_S("err", e.msg));
+		s->egress.program = NULL;
+	}
+}
+
 int supervisor_run(const struct supervisor_means *means)
 {
 	struct supervisor s = {
 		.means = means,
-		.sides = {[WARDEN] = {.name = "warden", .fd = -1},
-			  [WORKER] = {.name = "worker", .fd = -1}},
+		.sides =
+			{
+				[WARDEN] = {"warden", "peer", STABLE_US, .fd = -1},
+				[WORKER] = {"worker", NULL, STABLE_US, .fd = -1},
+				[EGRESS] = {"egress", "egress", EGRESS_US, .fd = -1},
+			},
 		.signal_fd = -1,
 		.locks = means->locks,
 		.listen_fd = means->listen_fd,
@@ -418,6 +436,11 @@ int supervisor_run(const struct supervisor_means *means)
 			 .state_dir = means->config->state_dir,
 			 .bucket_program = means->config->ossfs_program,
 			 .privileges = means->privileges},
+		.egress = {.program = means->config->network ? means->egress : NULL,
+			   .config = means->config,
+			   .privileges = means->privileges,
+			   .listen_fd = -1,
+			   .secret_fd = -1},
 	};
 	struct err e = ERR_NONE;
 
@@ -425,10 +448,14 @@ int supervisor_run(const struct supervisor_means *means)
 		log_line(LOG_ERROR, "cannot start", LOG_S("err", e.msg));
 		s.exit_code = EXIT_FAILURE;
 	} else {
+		open_egress(&s);
 		start(&s, WARDEN);
 		start(&s, WORKER);
+		if (s.egress.program)
+			start(&s, EGRESS);
 		run(&s);
 	}
+	supervisor_egress_close(&s.egress);
 	fd_close(s.signal_fd);
 	fd_close(s.listen_fd);
 	state_dir_close(&s.locks);

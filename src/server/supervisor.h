@@ -1,5 +1,5 @@
 /*
- * server/supervisor.h - starts the warden and the worker, and again when one of them dies.
+ * server/supervisor.h - starts the warden, egress and the worker, and again when one of them dies.
  */
 #pragma once
 
@@ -13,6 +13,7 @@ struct supervisor_means {
 	const struct config *config;
 	struct privileges privileges;	    /* of the worker */
 	const char *warden, *execd, *image; /* programs */
+	const char *egress;		    /* the same, or NULL: it is not there */
 	struct state_dir_locks locks;	    /* taken */
 	int listen_fd;			    /* taken */
 	struct tls_files *tls;		    /* taken; or NULL: clients speak in the clear */

@@ -15,6 +15,7 @@ enum {
 	OPT_EXECD,
 	OPT_SUBNET,
 	OPT_NO_NETWORK,
+	OPT_NO_POLICING,
 	OPT_NAMES_ONLY,
 	OPT_DROP,
 	OPT_SEEDS,
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
 	{"execd", required_argument, NULL, OPT_EXECD},
 	{"subnet", required_argument, NULL, OPT_SUBNET},
 	{"no-network", no_argument, NULL, OPT_NO_NETWORK},
+	{"no-policing", no_argument, NULL, OPT_NO_POLICING},
 	{"police-names-only", no_argument, NULL, OPT_NAMES_ONLY},
 	{"police-drop", no_argument, NULL, OPT_DROP},
 	{"seeds", required_argument, NULL, OPT_SEEDS},
@@ -77,6 +79,9 @@ static int take(int c, struct options *o, struct err *e)
 	case OPT_NO_NETWORK:
 		o->network = false;
 		return 0;
+	case OPT_NO_POLICING:
+		o->policing = false;
+		return 0;
 	case OPT_NAMES_ONLY:
 		o->names_only = true;
 		return 0;
@@ -111,6 +116,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	struct options o = {
 		.subnet = "10.213.0.0/16",
 		.network = true,
+		.policing = true,
 		.seeds = 8,
 		.supervisor_fd = -1,
 		.log_level = LOG_INFO,

@@ -22,6 +22,7 @@ struct options {
 	const char *host_paths[OPTIONS_HOST_PATHS_MAX]; /* that volumes may lie in */
 	size_t host_paths_n;
 	bool network;
+	bool policing;
 	bool names_only, drop_silently; /* see policy/net_table.h */
 	uint32_t seeds;
 	gid_t server_gid;

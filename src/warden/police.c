@@ -78,7 +78,10 @@ struct police *police_new(const struct warden *w, const struct options *o)
 	/* Without a way out there is nothing to police, and why is known. */
 	if (!netslots_nat(w->nets))
 		return p;
-	p->possible = try_table(w, p, &e) == 0;
+	if (o->policing)
+		p->possible = try_table(w, p, &e) == 0;
+	else
+		err_set(&e, -ENOENT, "opensandbox-egress is not there");
 	if (!p->possible)
 		snprintf(p->missing, sizeof(p->missing), "networks cannot be policed: %s", e.msg);
 	return p;
@@ -100,6 +103,13 @@ bool police_possible(const struct police *p)
 const char *police_missing(const struct police *p)
 {
 	return p->missing;
+}
+
+int police_refuse(const struct police *p, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "%s",
+		       p->missing[0] ? p->missing
+				     : "networks cannot be policed: sandboxes have none here");
 }
 
 struct view police_table(const struct police *p)
@@ -200,9 +210,7 @@ int police_open(struct warden *w, struct box *b, struct err *e)
 	int r;
 
 	if (!w->police->possible)
-		return err_set(e, -EOPNOTSUPP, "%s",
-			       w->police->missing[0] ? w->police->missing
-						     : "sandboxes have no network here");
+		return police_refuse(w->police, e);
 	if (!b->netwatch)
 		b->netwatch = watch_new(o->dns_port, o->http_port);
 	if (b->netwatch->fds[0] >= 0)

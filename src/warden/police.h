@@ -20,7 +20,8 @@ struct warden;
 struct police *police_new(const struct warden *w, const struct options *o);
 void police_free(struct police *p); /* accepts NULL */
 bool police_possible(const struct police *p);
-const char *police_missing(const struct police *p); /* "" where there is nothing to say */
+const char *police_missing(const struct police *p);	  /* "" where there is nothing to say */
+int police_refuse(const struct police *p, struct err *e); /* -EOPNOTSUPP and why */
 
 /* For setup.h: the table of a new box. */
 struct view police_table(const struct police *p);

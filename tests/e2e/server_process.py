@@ -22,7 +22,8 @@ from http_raw import RawConn, WsConn, format_request  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("OPENSANDBOX_BIN") or ROOT / "build")
 PROGRAMS = {"opensandbox-server": "server", "opensandbox-warden": "warden", "execd": "execd",
-            "opensandbox-image": "imager", "opensandbox-registry": "imager"}
+            "opensandbox-image": "imager", "opensandbox-registry": "imager",
+            "opensandbox-egress": "egress"}
 DEADLINE = 60
 EXECD = 44772
 TOKEN_HEADER = "X-EXECD-ACCESS-TOKEN"
@@ -136,7 +137,8 @@ class Server:
             return subprocess.Popen(
                 [program("opensandbox-server"), "--config", self.config,
                  "--warden", program("opensandbox-warden"), "--execd", program("execd"),
-                 "--image", program("opensandbox-image")],
+                 "--image", program("opensandbox-image"),
+                 "--egress", program("opensandbox-egress")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={"PATH": os.environ.get("PATH", ""), "HOME": "/root", **self.env,
                      **{k: v for k, v in os.environ.items() if "SAN_OPTIONS" in k}})
@@ -166,8 +168,8 @@ class Server:
         return self.process.pid
 
     def child(self, name):
-        """The pid of the worker or the warden, as soon as there is one."""
-        comm = {"worker": "osb-worker", "warden": "opensandbox-war"}[name]
+        """The pid of the worker, the warden or egress, as soon as there is one."""
+        comm = {"worker": "osb-worker", "warden": "opensandbox-war", "egress": "opensandbox-egr"}[name]
         return eventually(lambda: children(self.pid).get(comm), f"there is no {name}")
 
     def kill_child(self, name):
@@ -178,8 +180,8 @@ class Server:
         self.wait_ready()
 
     def kill_all(self):
-        """kill -9 of supervisor, worker and warden, the supervisor first."""
-        pids = [self.child("worker"), self.child("warden")]
+        """kill -9 of supervisor, worker, warden and egress, the supervisor first."""
+        pids = [self.child(name) for name in ("worker", "warden", "egress")]
         self.process.kill()
         for pid in pids:
             try:
@@ -190,7 +192,7 @@ class Server:
 
     def kill_supervisor(self):
         """kill -9 of the supervisor alone; the others notice and end."""
-        pids = [self.child("worker"), self.child("warden")]
+        pids = [self.child(name) for name in ("worker", "warden", "egress")]
         self.process.kill()
         self.process.wait(DEADLINE)
         eventually(lambda: not any(is_alive(pid) for pid in pids), "children stay behind")
