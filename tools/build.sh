@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the programs in release mode; they end up stripped at build/<program>.
+# Builds the programs and the C library in release mode; programs end up stripped at build/<program>,
+# the library at build/libopensandbox.so.1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/env.sh
@@ -27,3 +28,4 @@ for made in build/src/execd/execd build/src/warden/opensandbox-warden \
 	fi
 	echo "build/$program: $(stat -c %s "build/$program") bytes"
 done
+cp -p build/src/sdk/libopensandbox.so.1.0.0 build/libopensandbox.so.1

@@ -21,7 +21,7 @@ MAY_USE = {
     "image": {"base", "codec", "net", "sys"},
     "box": {"base", "codec", "sys"},
     "runtime": {"base", "codec", "net", "sys"},
-    "sdk": {"base", "codec", "net"},
+    "sdk": {"base", "codec"},
 }
 
 # Programs use every layer and never each other; box is the warden's alone.

@@ -7,7 +7,7 @@ set -euo pipefail
 build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
 	libseccomp-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev
 	libzstd-dev libssl-dev nftables python3 python3-yaml)
-checks=(git clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
+checks=(git g++ clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
 	iproute2 bind9-dnsutils python3-pytest docker-registry mmdebstrap zstd busybox-static
 	openssl python3-matplotlib python3-pandas python3-plotly sqlite3
 	python3-ipykernel python3-jupyter-client node-typescript)

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/env.sh
 
-mapfile -t files < <(find src tests fuzz bench -name '*.[ch]' | sort)
+mapfile -t files < <(find src include examples tests fuzz bench -name '*.[ch]' | sort)
 if [ "${1:-}" = --check ]; then
 	clang-format --dry-run --Werror "${files[@]}"
 else
