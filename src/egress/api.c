@@ -17,11 +17,13 @@
 #include "egress/api_int.h"
 #include "egress/box.h"
 #include "egress/egress.h"
+#include "egress/vault_proxy.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/router.h"
 
 #define AUTH_HEADER "OPENSANDBOX-EGRESS-AUTH"
+#define VAULT	    "/credential-vault"
 #define BOXES	    "/boxes/"
 #define CONNECTIONS 1024
 
@@ -58,10 +60,32 @@ static void get_health(struct http_exchange *x, void *app)
 	http_reply(x, 200, "text/plain; charset=utf-8", VIEW("ok"));
 }
 
+static void call_vault(struct http_exchange *x, void *app)
+{
+	const struct api_target *t = app;
+	struct view path = http_path(x);
+	size_t at = view_find_view(path, VIEW(VAULT));
+	char *rest = arena_str(http_arena(x), view_skip(path, at + sizeof(VAULT) - 1));
+
+	if (rest)
+		vault_proxy_api(t->box, x, rest);
+	else
+		api_reply_text(x, 503, "out of memory for this request");
+}
+
 enum { ROUTE_OPEN = 1 }; /* needs no token */
 
 static const struct route routes[] = {
 	{"GET", "/healthz", get_health, ROUTE_OPEN},
+	{"POST", VAULT, call_vault, 0},
+	{"GET", VAULT, call_vault, 0},
+	{"PATCH", VAULT, call_vault, 0},
+	{"DELETE", VAULT, call_vault, 0},
+	{"GET", VAULT "/credentials", call_vault, 0},
+	{"GET", VAULT "/credentials/{name}", call_vault, 0},
+	{"GET", VAULT "/bindings", call_vault, 0},
+	{"GET", VAULT "/bindings/{name}", call_vault, 0},
+	{"GET", VAULT "/_active", call_vault, ROUTE_OPEN},
 	{NULL, NULL, NULL, 0},
 };
 

@@ -18,9 +18,11 @@
 #include "codec/json_writer.h"
 #include "egress/api_int.h"
 #include "egress/box.h"
+#include "egress/box_change.h"
 #include "egress/decisions.h"
 #include "egress/egress.h"
 #include "egress/settings.h"
+#include "egress/vault_proxy.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/router.h"
@@ -162,6 +164,15 @@ static void changed(void *arg, const struct err *e)
 	change_over(c);
 }
 
+/* Bound hosts stay allowed as long as they are bound. */
+static int check_vault(const struct box *b, const struct net_policy *p, struct err *e)
+{
+	osb_cleanup(net_policy_done) struct net_policy effective = NET_POLICY_NONE;
+
+	box_merge(b, p, &effective);
+	return vault_proxy_accepts(b, &effective, e);
+}
+
 static void begin(struct change *c)
 {
 	struct box *b = api_box(c->api, c->id);
@@ -185,6 +196,8 @@ static void begin(struct change *c)
 	} else if (r > 0) {
 		reply_changed(c);
 		change_over(c);
+	} else if (check_vault(b, &p, &e) < 0) {
+		refuse(c, 400, "credential vault policy validation: ", &e);
 	} else {
 		struct net_policy taken = p;
 

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/json.h"
 #include "codec/json_copy.h"
@@ -21,6 +22,7 @@
 #include "egress/enforce.h"
 #include "egress/flow_log.h"
 #include "egress/leases.h"
+#include "egress/vault_proxy.h"
 
 #define VARIABLES_MAX 16384
 
@@ -128,6 +130,7 @@ struct document {
 	struct view token;
 	bool credential_proxy;
 	const struct json *variables;
+	const struct json *vault; /* NULL = none */
 };
 
 static int read_document(const struct json *v, struct document *ret, struct err *e)
@@ -144,6 +147,7 @@ static int read_document(const struct json *v, struct document *ret, struct err 
 		r = json_field_bool(v, "credentialProxy", &d.credential_proxy, e);
 	if (r >= 0)
 		r = json_field_object(v, "settings", &d.variables, e);
+	d.vault = json_get(v, "vault");
 	/* Whoever kept it knew the limit. */
 	if (r >= 0)
 		r = net_policy_from_json(policy, /* max= */ 0, &d.policy, e);
@@ -173,10 +177,21 @@ void box_write_document(const struct box *b, struct json_writer *w)
 		json_write_key(w, "settings");
 		json_write_text(w, view_of(b->variables));
 	}
+	vault_proxy_write(b, w);
 	json_write_object_end(w);
 }
 
 /* ---- life ---- */
+
+/* A vault that cannot be read closes its proxy; the sandbox goes on without. */
+static void take_vault(struct box *b, const struct json *v)
+{
+	struct err e = ERR_NONE;
+
+	if (vault_proxy_restore(b, v, &e) < 0)
+		log_line(LOG_ERROR, "a sandbox's vault is lost", LOG_S("box", b->id),
+			 LOG_S("err", e.msg));
+}
 
 int box_new(struct egress *g, const char *id, const struct json *document,
 	    const int fds[RUNTIME_NET_FDS], struct box **ret, struct err *e)
@@ -195,6 +210,10 @@ int box_new(struct egress *g, const char *id, const struct json *document,
 		r = read_variables(b, d.variables, e);
 	if (r == 0) {
 		take_document(b, &d);
+		r = vault_proxy_new(b, &b->vault, e);
+	}
+	if (r == 0) {
+		take_vault(b, d.vault);
 		r = open_parts(b, e);
 	}
 	net_policy_done(&d.policy);
@@ -211,6 +230,7 @@ void box_free(struct box *b)
 	if (!b)
 		return;
 	box_cancel_changes(b);
+	vault_proxy_free(take_ptr(b->vault));
 	close_parts(b);
 	for (size_t i = 0; i < RUNTIME_NET_FDS; i++)
 		fd_close(b->fds[i]);
@@ -238,7 +258,12 @@ int box_update(struct box *b, const struct json *document, struct err *e)
 	old = b->policy;
 	old_effective = b->effective;
 	take_document(b, &d);
+	/* Whoever has forgotten it learns it from us. */
+	if (d.vault)
+		take_vault(b, d.vault);
 	r = enforce_policy(b, e);
+	if (r == 0)
+		r = leases_divert(b, e);
 	if (r < 0) {
 		net_policy_done(&b->policy);
 		net_policy_done(&b->effective);
@@ -287,8 +312,7 @@ bool box_allows_explicitly(const struct box *b, bool v6, const uint8_t bytes[16]
 
 bool box_diverts(const struct box *b, const char *name)
 {
-	(void)name;
-	return b->vault != NULL;
+	return vault_proxy_binds(b, name);
 }
 
 bool box_is_lenient(const struct box *b)

@@ -21,12 +21,14 @@
 #include "codec/json_writer.h"
 #include "egress/box.h"
 #include "egress/egress.h"
+#include "egress/vault_proxy.h"
 #include "net/loop.h"
 #include "sys/memfd.h"
 #include "sys/seqpacket.h"
 
 #define FDS_OF_ADD	  (1 + RUNTIME_NET_FDS)
 #define REQUESTS_PER_TURN 16
+#define AUTHORITY_MAX	  16384
 
 struct outgoing {
 	struct list link;
@@ -173,6 +175,22 @@ static int add(struct control *c, const char *id, int fds[], struct err *e)
 	return r;
 }
 
+/* The certificate that the sandbox will trust: it is asked for before there is a sandbox. */
+static int post_authority(struct control *c, const struct egress_msg *request, struct err *e)
+{
+	osb_cleanup(buf_done) struct buf pem = BUF_INIT(AUTHORITY_MAX);
+	struct egress_msg m;
+	int fd, r = vault_ca_certificate(c->egress->secret, request->id, &pem, e);
+
+	if (r == 0)
+		r = memfd_of("egress-authority", buf_view(&pem), &fd, e);
+	if (r < 0)
+		return r;
+	egress_msg_init(&m, EGRESS_OK, request->serial, request->id);
+	post(c, &m, fd);
+	return 0;
+}
+
 static void saved(struct control *c, const struct egress_msg *m)
 {
 	struct box *b = map_get(c->egress->boxes, view_of(m->id));
@@ -196,6 +214,11 @@ static void handle(struct control *c, const struct egress_msg *m, int fds[])
 		break;
 	case EGRESS_REMOVE:
 		box_free(map_remove(c->egress->boxes, view_of(m->id)));
+		break;
+	case EGRESS_CA:
+		r = post_authority(c, m, &e);
+		if (r == 0)
+			return;
 		break;
 	case EGRESS_SAVED:
 		saved(c, m);

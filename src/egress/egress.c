@@ -17,6 +17,7 @@
 #include "egress/dns_upstreams.h"
 #include "egress/event_log.h"
 #include "egress/settings.h"
+#include "egress/vault_proxy.h"
 #include "egress/webhook.h"
 #include "net/loop.h"
 #include "policy/net_table.h"
@@ -113,9 +114,13 @@ static const struct part {
 	int (*open)(struct egress *g, struct err *e);
 	void (*close)(struct egress *g);
 } parts[] = {
-	{"decisions", open_events, close_events}, {"lists", open_lists, close_lists},
-	{"cache", open_cache, close_cache},	  {"name servers", open_upstreams, close_upstreams},
-	{"webhook", open_webhook, close_webhook}, {"boxes", open_boxes, close_boxes},
+	{"decisions", open_events, close_events},
+	{"lists", open_lists, close_lists},
+	{"cache", open_cache, close_cache},
+	{"name servers", open_upstreams, close_upstreams},
+	{"webhook", open_webhook, close_webhook},
+	{"vaults", vault_proxies_start, vault_proxies_stop},
+	{"boxes", open_boxes, close_boxes},
 };
 
 int egress_start(struct egress *g, struct loop *l, const struct settings *s,

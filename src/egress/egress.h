@@ -16,7 +16,7 @@ struct control;
 struct dns_cache;
 struct dns_upstreams;
 struct event_log;
-struct http_proxies;
+struct http_pool;
 struct http_server;
 struct loop;
 struct map;
@@ -38,7 +38,7 @@ struct egress {
 	struct event_log *event_log; /* a file of decisions, or NULL */
 	struct api *api;	     /* /policy, /credential-vault, ... */
 	struct http_server *proxy;   /* the sandboxes' own HTTP, decrypted */
-	struct http_proxies *proxies;
+	struct http_pool *pool;	     /* connections to servers that rest */
 	struct tls_bridges *bridges;
 	struct tls_client *tls_client; /* towards the servers that sandboxes call */
 	unsigned char secret[32];      /* what keys of CAs are derived from */

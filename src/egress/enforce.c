@@ -13,6 +13,7 @@
 #include "egress/leases.h"
 #include "egress/ranges.h"
 #include "egress/settings.h"
+#include "egress/vault_proxy.h"
 #include "policy/net_table.h"
 #include "sys/nfset.h"
 
@@ -109,12 +110,32 @@ static void add_default(const struct box *b, struct ranges *to)
 		ranges_add_all(to);
 }
 
+/* Where every address is admitted, a bound host may be reached without its name being asked for.
+ * Private ones are nobody's host: they are left alone. */
+static void add_diverted(const struct box *b, struct ranges *to)
+{
+	static const char *const ours[] = {
+		"0.0.0.0/8",	 "10.0.0.0/8",	   "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+		"172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",   "::/0",
+	};
+	struct ranges left = RANGES_NONE;
+
+	if (!vault_proxy_busy(b) || !(b->effective.default_allow || box_is_lenient(b)))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+		add_text(&left, view_of(ours[i]));
+	ranges_join(&left);
+	ranges_invert(&left, to);
+	ranges_done(&left);
+}
+
 static const struct {
 	const char *set;
 	void (*fill)(const struct box *b, struct ranges *to);
 } sets[] = {
-	{NET_SET_DENY, add_denied},	{NET_SET_ALLOW, add_allowed}, {NET_SET_ALL, add_default},
-	{NET_SET_LENIENT, add_lenient}, {NET_SET_DOH, add_doh},
+	{NET_SET_DENY, add_denied}, {NET_SET_ALLOW, add_allowed},
+	{NET_SET_ALL, add_default}, {NET_SET_LENIENT, add_lenient},
+	{NET_SET_DOH, add_doh},	    {NET_SET_DIVERT, add_diverted},
 };
 
 int enforce_policy(struct box *b, struct err *e)

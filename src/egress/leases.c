@@ -313,6 +313,16 @@ const char *leases_name(const struct box *b, bool v6, const uint8_t bytes[16])
 	return x && x->until_us > clock_mono_us() ? x->names[0] : NULL;
 }
 
+bool leases_leads(const struct box *b, const char *name, bool v6, const uint8_t bytes[16])
+{
+	const struct lease *x = find(b->leases, v6, bytes);
+
+	for (size_t i = 0; x && i < NAMES_MAX && x->names[i]; i++)
+		if (strcmp(x->names[i], name) == 0)
+			return x->until_us > clock_mono_us();
+	return false;
+}
+
 /* ---- connections ---- */
 
 static void mark_in_use(void *arg, bool v6, const uint8_t bytes[16])

@@ -37,3 +37,6 @@ osb_must_check int leases_divert(struct box *b, struct err *e);
 
 /* Is it leased, and by which name (the newest)?  NULL = not. */
 const char *leases_name(const struct box *b, bool v6, const uint8_t bytes[16]);
+
+/* Was it among the addresses of that name? */
+bool leases_leads(const struct box *b, const char *name, bool v6, const uint8_t bytes[16]);

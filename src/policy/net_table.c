@@ -21,7 +21,7 @@
 #define CLEAR_SECONDS 60
 
 static const char *const interval_sets[] = {
-	NET_SET_DENY, NET_SET_ALLOW, NET_SET_ALL, NET_SET_LENIENT, NET_SET_DOH,
+	NET_SET_DENY, NET_SET_ALLOW, NET_SET_ALL, NET_SET_LENIENT, NET_SET_DOH, NET_SET_DIVERT,
 };
 
 static const char *const timed_sets[] = {NET_SET_DYNAMIC, NET_SET_VAULT};
@@ -66,8 +66,10 @@ static int put_redirects(const struct net_table_options *o, struct buf *b)
 			  "\t\tmeta nfproto ipv4 udp dport 53 redirect to :%u\n"
 			  "\t\tmeta nfproto ipv4 tcp dport 53 redirect to :%u\n"
 			  "\t\tip daddr @" NET_SET_VAULT "4 tcp dport { 80, 443 } redirect to :%u\n"
+			  "\t\tip daddr @" NET_SET_DIVERT
+			  "4 tcp dport { 80, 443 } redirect to :%u\n"
 			  "\t}\n",
-			  o->dns_port, o->dns_port, o->http_port);
+			  o->dns_port, o->dns_port, o->http_port, o->http_port);
 }
 
 static int put_verdicts(const struct net_table_options *o, struct buf *b)

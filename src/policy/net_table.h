@@ -31,7 +31,9 @@ struct buf;
 	       */
 #define NET_SET_LENIENT "lenient" /* intervals: what would be refused passes, and is logged */
 #define NET_SET_VAULT	"vault"	  /* with timeouts: ports 80 and 443 of these lead to the proxy */
-#define NET_SET_DOH	"doh"	  /* intervals: port 443 of these is refused, tcp and udp */
+#define NET_SET_DIVERT                                                                             \
+	"divert" /* intervals: as vault, where addresses are admitted that no name led to */
+#define NET_SET_DOH "doh" /* intervals: port 443 of these is refused, tcp and udp */
 
 struct net_table_options {
 	uint16_t dns_port, http_port;

@@ -14,8 +14,9 @@
 #define VAULT_NAME_MAX	      253
 #define VAULT_CREDENTIALS_MAX 512
 #define VAULT_BINDINGS_MAX    512
-#define VAULT_LIST_MAX	      64   /* hosts, paths, ... of one binding */
-#define VAULT_PATTERNS_MAX    2048 /* all hosts of all bindings, and all paths: pairs are compared */
+#define VAULT_LIST_MAX	      64 /* hosts, paths, ... of one binding */
+/* All hosts of all bindings, and all paths: pairs are compared. */
+#define VAULT_PATTERNS_MAX    2048
 #define VAULT_PLACEHOLDER_MAX 256
 #define VAULT_SECRET_MAX      (64u * 1024)
 
