@@ -1,19 +1,16 @@
 /*
  * egress/flow_log.c - first packets of flows, as the kernel's rules log them, become decisions.
- *
- * The payload is what the sandbox sent: addresses and ports are looked for within its bounds.
  */
 #include "egress/flow_log.h"
 
 #include <netinet/in.h>
-#include <netinet/ip.h>
-#include <netinet/ip6.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "codec/ip_packet.h"
 #include "egress/box.h"
 #include "egress/decisions.h"
 #include "egress/leases.h"
@@ -28,47 +25,6 @@ struct flow_log {
 	struct box *box;
 	struct loop_fd *watch;
 };
-
-struct flow {
-	bool v6;
-	uint8_t address[16];
-	unsigned protocol;
-	uint16_t port; /* 0 = none */
-};
-
-static uint16_t port_at(struct view packet, size_t at)
-{
-	uint16_t port;
-
-	if (packet.len < at + 4)
-		return 0;
-	memcpy(&port, packet.p + at + 2, sizeof(port));
-	return ntohs(port);
-}
-
-/* False: it is no packet of either family. */
-static bool read_packet(struct view packet, struct flow *ret)
-{
-	unsigned version = packet.len ? (unsigned char)packet.p[0] >> 4 : 0;
-	struct flow f = {.v6 = version == 6};
-	size_t behind;
-
-	if (version == 4 && packet.len >= sizeof(struct iphdr)) {
-		behind = ((size_t)packet.p[0] & 15) * 4;
-		f.protocol = (unsigned char)packet.p[offsetof(struct iphdr, protocol)];
-		memcpy(f.address, packet.p + offsetof(struct iphdr, daddr), 4);
-	} else if (version == 6 && packet.len >= sizeof(struct ip6_hdr)) {
-		behind = sizeof(struct ip6_hdr);
-		f.protocol = (unsigned char)packet.p[offsetof(struct ip6_hdr, ip6_nxt)];
-		memcpy(f.address, packet.p + offsetof(struct ip6_hdr, ip6_dst), 16);
-	} else {
-		return false;
-	}
-	if (f.protocol == IPPROTO_TCP || f.protocol == IPPROTO_UDP)
-		f.port = port_at(packet, behind);
-	*ret = f;
-	return true;
-}
 
 static const char *protocol_name(unsigned protocol)
 {
@@ -86,11 +42,12 @@ static const char *protocol_name(unsigned protocol)
 }
 
 /* Which rule was it?  The kernel says only what became of it. */
-static void explain(const struct box *b, const struct flow *f, bool admitted, struct decision *d)
+static void explain(const struct box *b, const struct ip_packet *f, bool admitted,
+		    struct decision *d)
 {
-	bool allowed = box_allows_address(b, f->v6, f->address, &d->rule);
+	bool allowed = box_allows_address(b, f->v6, f->to, &d->rule);
 
-	d->name = leases_name(b, f->v6, f->address);
+	d->name = leases_name(b, f->v6, f->to);
 	if (admitted) {
 		if (d->name && !(d->rule && allowed))
 			(void)box_allows_name(b, d->name, &d->rule);
@@ -117,13 +74,13 @@ static void take(void *arg, const struct nflog_packet *p)
 {
 	struct box *b = ((struct flow_log *)arg)->box;
 	struct decision d = {.kind = DECISION_FLOW, .has_address = true, .pid = -1};
-	struct flow f;
+	struct ip_packet f;
 
-	if (!read_packet(p->payload, &f))
+	if (!ip_packet_read(p->payload, &f))
 		return;
 	d.allowed = view_is(p->prefix, "a");
 	d.v6 = f.v6;
-	memcpy(d.address, f.address, sizeof(d.address));
+	memcpy(d.address, f.to, sizeof(d.address));
 	d.port = f.port;
 	d.protocol = protocol_name(f.protocol);
 	d.uid = p->uid;

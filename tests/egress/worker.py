@@ -227,7 +227,8 @@ class Egress:
             before = log.tell()
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", self.host.name, sys.executable, "-c", LAUNCH, *map(str, fds), self.program,
-                 "--supervisor-fd", "3", "--user", self.user], env=env, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
+                 "--supervisor-fd", "3", "--user", self.user],
+                env=env, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
         theirs.close()
         wait_for(lambda: READY in self.said()[before:] or self.process.poll() is not None, 60, self.said)
         assert self.process.poll() is None, self.said()
@@ -238,12 +239,16 @@ class Egress:
     def connect(self):
         """A worker of the test's own, greeted."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.supervisor.sendmsg([b"peer"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
-                                             array.array("i", [theirs.fileno()]))])
-        theirs.close()
+        self.pass_on(theirs)
         w = Worker(ours)
         w.wait(HELLO)
         return w
+
+    def pass_on(self, sock):
+        """As the supervisor does with a connection to the worker."""
+        fds = array.array("i", [sock.fileno()])
+        self.supervisor.sendmsg([b"peer"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        sock.close()
 
     def kill(self):
         self.process.kill()
@@ -281,7 +286,8 @@ class Egress:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def memory_kb(self):
-        for line in pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+        text = pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text(encoding="ascii")
+        for line in text.splitlines():
             if line.startswith("Private_Dirty:"):
                 return int(line.split()[1])
         return 0
