@@ -489,9 +489,7 @@ int dns_reply_read(struct view m, const struct dns_asker *a, uint16_t id, struct
 	struct view question = dns_asker_question(a);
 	int n = dns_parse_header(m, &r.header, e);
 
-	if (n < 0)
-		return n;
-	if (!r.header.response || r.header.opcode != 0 || r.header.id != id ||
+	if (n < 0 || !r.header.response || r.header.opcode != 0 || r.header.id != id ||
 	    r.header.questions != 1 || m.len < DNS_HEADER + question.len ||
 	    !view_ieq(view_mem(m.p + DNS_HEADER, question.len), question))
 		return err_set(e, -ENOMSG, "it answers something else");
