@@ -172,6 +172,11 @@ bool http_answer_is_empty(const struct http_answer *a)
 	return a->state == AT_END;
 }
 
+bool http_answer_is_framed(const struct http_answer *a)
+{
+	return a->state != AT_REST;
+}
+
 int http_answer_eof(const struct http_answer *a, struct err *e)
 {
 	switch ((enum state)a->state) {

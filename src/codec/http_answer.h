@@ -61,6 +61,9 @@ void http_answer_next(struct http_answer *a, struct http_answer_event *ret);
 /* Has everything come but the end of input (or of an empty body)?  Then nothing more is shown. */
 bool http_answer_is_empty(const struct http_answer *a);
 
+/* After the head: does its framing say where the body ends?  Else the end of input does. */
+bool http_answer_is_framed(const struct http_answer *a);
+
 /* No more bytes come: 0 when that completes the answer, else -ECONNRESET with a sentence. */
 osb_must_check int http_answer_eof(const struct http_answer *a, struct err *e);
 

@@ -1,5 +1,5 @@
 /*
- * net/http_client.c - one request, one connection, one answer.
+ * net/http_client.c - one request, one connection, one answer; a connection may have several lives.
  *
  * No callback is made from inside a function of this file that the owner calls; what must be told
  * then is told by `task`.
@@ -27,7 +27,7 @@
 #define QUEUE_MAX   (64 * 1024 * 1024)
 #define READ_ROUNDS 8 /* per wake-up: a fast server must not starve the others */
 
-enum call_state { CALL_CONNECTING, CALL_OPEN, CALL_OVER };
+enum call_state { CALL_CONNECTING, CALL_OPEN, CALL_OVER, CALL_RESTING };
 
 struct http_call {
 	struct loop *loop;
@@ -45,16 +45,22 @@ struct http_call {
 	bool busy;  /* one of our loop callbacks runs: memory is kept until it returns */
 	bool freed; /* by the owner, meanwhile */
 	struct err failure;
+	void (*broken)(void *arg); /* CALL_RESTING: the server has closed it, or speaks unasked */
 
 	/* request */
 	struct sendq out;
 	bool chunks;
 	bool write_broken; /* the server reads no more; its answer may still come */
+	int write_error;   /* then: why */
 	bool over_mark;
+	bool keeps;   /* wants the connection to outlive the answer */
+	bool unended; /* a chunked request has not ended */
 	uint64_t request_left;
 
 	/* answer */
 	struct http_answer answer;
+	bool silent;   /* nothing has come yet */
+	bool reusable; /* the answer is complete, and another may follow it */
 };
 
 static void update_wants(struct http_call *c)
@@ -63,7 +69,9 @@ static void update_wants(struct http_call *c)
 
 	if (!c->watch)
 		return;
-	if (c->state != CALL_OVER)
+	if (c->state == CALL_RESTING)
+		want = LOOP_READ;
+	else if (c->state != CALL_OVER)
 		want = (c->paused ? 0 : LOOP_READ) | (sendq_len(&c->out) ? LOOP_WRITE : 0);
 	loop_fd_want(c->watch, want);
 }
@@ -91,7 +99,11 @@ static void finish(struct http_call *c, int result, const struct err *e)
 	c->state = CALL_OVER;
 	loop_timer_stop(c->timer);
 	loop_task_cancel(c->task);
-	close_socket(c);
+	c->reusable = result == 0 && c->reusable && c->fd >= 0 && !c->failure.code &&
+		      sendq_len(&c->out) == 0 && !c->write_broken && !c->unended &&
+		      c->request_left == 0 && http_answer_behind(&c->answer).len == 0;
+	if (!c->reusable)
+		close_socket(c);
 	c->events->done(c->arg, result, e ? e : &none);
 }
 
@@ -131,6 +143,7 @@ static int step(struct http_call *c)
 			c->events->interim(c->arg, ev.head.status);
 		return c->freed ? -1 : 1;
 	case HTTP_ANSWER_HEAD:
+		c->reusable = c->keeps && ev.head.keep_alive && http_answer_is_framed(&c->answer);
 		return tell_head(c, &ev.head) ? 1 : -1;
 	case HTTP_ANSWER_DATA:
 		c->events->body(c->arg, ev.data);
@@ -160,7 +173,11 @@ static void end_of_input(struct http_call *c, int error)
 	struct err e = ERR_NONE;
 	int r = http_answer_eof(&c->answer, &e);
 
-	if (error && r == 0)
+	c->reusable = false;
+	/* A socket that was given may have been on its way still, and never have arrived. */
+	if (c->silent && (!error || error == -ECONNRESET))
+		error = c->write_error;
+	if (error && (r == 0 || (c->silent && error != -ECONNRESET && error != -EPIPE)))
 		r = err_set(&e, error, "the connection broke: %s", strerror(-error));
 	finish(c, r, &e);
 }
@@ -185,6 +202,7 @@ static void read_answer(struct http_call *c)
 			return;
 		}
 		c->last_us = loop_now_us(c->loop);
+		c->silent = false;
 		http_answer_add(&c->answer, (size_t)n);
 		if (!process_input(c))
 			return;
@@ -209,6 +227,7 @@ static void queue_pieces(struct http_call *c, const struct iovec *iov, size_t n)
 	} else if (r < 0) {
 		/* An early answer may explain it: let reading find out. */
 		c->write_broken = true;
+		c->write_error = r;
 		sendq_done(&c->out);
 	} else if (sendq_len(&c->out) > QUEUE_HIGH) {
 		c->over_mark = true;
@@ -224,11 +243,12 @@ void http_call_begin(struct http_call *c, struct view method, struct view target
 	struct view text;
 
 	c->answer.to_head = view_is(method, "HEAD");
-	c->chunks = length < 0;
+	c->chunks = c->unended = length < 0;
 	c->request_left = length > 0 ? (uint64_t)length : 0;
 	for (size_t i = 0; i < headers_n; i++)
 		c->answer.upgrades |= view_iis(headers[i].name, "Upgrade");
-	if (http_request_format(&b, method, target, headers, headers_n, length) < 0) {
+	if (http_request_format(&b, method, target, headers, headers_n, length,
+				c->keeps ? HTTP_REQUEST_KEEPS : 0) < 0) {
 		fail_later(c, -EINVAL, "the request cannot be written as HTTP");
 		return;
 	}
@@ -264,6 +284,7 @@ void http_call_end(struct http_call *c)
 {
 	if (c->state == CALL_OVER)
 		return;
+	c->unended = false;
 	if (c->chunks)
 		queue_pieces(c, &(struct iovec){(void *)"0\r\n\r\n", 5}, 1);
 	else if (c->request_left > 0)
@@ -279,6 +300,7 @@ static bool flush_request(struct http_call *c)
 		c->last_us = loop_now_us(c->loop);
 	if (n < 0 && n != -EAGAIN) {
 		c->write_broken = true;
+		c->write_error = (int)n;
 		sendq_done(&c->out);
 	}
 	if (!c->over_mark || sendq_len(&c->out) > QUEUE_HIGH / 2)
@@ -351,7 +373,10 @@ static void on_socket(void *arg, int fd, unsigned events)
 	struct http_call *c = arg;
 
 	c->busy = true;
-	work_socket(c, events);
+	if (c->state == CALL_RESTING)
+		c->broken(c->arg);
+	else
+		work_socket(c, events);
 	settle(c);
 }
 
@@ -407,8 +432,12 @@ int http_call_new(struct loop *l, const struct http_target *target,
 		  const struct http_call_events *events, void *arg, struct http_call **ret,
 		  struct err *e)
 {
-	struct connect_to to = {target->ip, target->port, target->unix_path,
-				target->connect_timeout_ms};
+	struct connect_to to = {
+		.ip = target->ip,
+		.port = target->port,
+		.unix_path = target->unix_path,
+		.timeout_ms = target->connect_timeout_ms,
+	};
 	struct http_call *c = mem_new(struct http_call);
 	int r;
 
@@ -417,6 +446,8 @@ int http_call_new(struct loop *l, const struct http_target *target,
 	c->arg = arg;
 	c->fd = -1;
 	c->idle_us = target->idle_timeout_ms * 1000;
+	c->keeps = target->keep_alive;
+	c->silent = true;
 	c->timer = loop_timer_new(l, on_timer, c);
 	c->task = loop_task_new(l, on_task, c);
 	sendq_init(&c->out, QUEUE_MAX);
@@ -431,6 +462,54 @@ int http_call_new(struct loop *l, const struct http_target *target,
 	}
 	*ret = c;
 	return 0;
+}
+
+/* ---- lives of a connection ---- */
+
+bool http_call_reusable(const struct http_call *c)
+{
+	return c->state == CALL_OVER && c->reusable;
+}
+
+void http_call_rest(struct http_call *c, void (*broken)(void *arg), void *arg)
+{
+	c->state = CALL_RESTING;
+	c->broken = broken;
+	c->arg = arg;
+	http_answer_done(&c->answer);
+	update_wants(c);
+}
+
+bool http_call_alive(const struct http_call *c)
+{
+	char byte;
+
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+void http_call_again(struct http_call *c, uint64_t idle_timeout_ms,
+		     const struct http_call_events *events, void *arg)
+{
+	c->state = CALL_OPEN;
+	c->events = events;
+	c->arg = arg;
+	c->paused = c->over_mark = c->reusable = false;
+	c->silent = true;
+	c->idle_us = idle_timeout_ms * 1000;
+	http_answer_init(&c->answer);
+	start_idle_timer(c);
+}
+
+bool http_call_silent(const struct http_call *c)
+{
+	return c->silent;
+}
+
+void http_call_set_idle(struct http_call *c, uint64_t ms)
+{
+	c->idle_us = ms * 1000;
+	if (c->state == CALL_OPEN)
+		start_idle_timer(c);
 }
 
 void http_call_pause(struct http_call *c)

@@ -2,7 +2,7 @@
  * net/http_client.h - one HTTP/1.1 request to a TCP address, a unix socket or a connected fd.
  *
  * Streamed both ways with back-pressure.  A call is one request on one connection; `done` is called
- * exactly once, after which the call must be freed.
+ * exactly once, after which the call must be freed, or rested if its connection can be used again.
  */
 #pragma once
 
@@ -38,6 +38,7 @@ struct http_target {
 	int fd;			     /* connected socket, taken; or -1 */
 	uint64_t connect_timeout_ms; /* 0 = none */
 	uint64_t idle_timeout_ms;    /* no byte either way; 0 = none */
+	bool keep_alive;	     /* the connection may outlive the answer */
 };
 
 /* Connects in the background; what is written meanwhile is queued. */
@@ -61,5 +62,19 @@ void http_call_resume(struct http_call *c);
 /* From `head` with status 101: the socket, now the caller's, and bytes read beyond the head (a
  * buffer that the caller ends).  No callback follows. */
 int http_call_upgrade(struct http_call *c, struct buf *ret_rest);
+
+/*
+ * Lives of a connection.  From `done`: can it carry another request?  Then http_call_rest() keeps
+ * it; `broken` is called once, when the server closes it or speaks unasked, and it must be freed
+ * then.  http_call_again() takes it up; http_call_begin() follows.
+ */
+bool http_call_reusable(const struct http_call *c);
+void http_call_rest(struct http_call *c, void (*broken)(void *arg), void *arg);
+bool http_call_alive(const struct http_call *c); /* of a resting one: asks the kernel */
+void http_call_again(struct http_call *c, uint64_t idle_timeout_ms,
+		     const struct http_call_events *events, void *arg);
+
+bool http_call_silent(const struct http_call *c);	   /* no byte of an answer has come */
+void http_call_set_idle(struct http_call *c, uint64_t ms); /* from now on; 0 = none */
 
 void http_call_free(struct http_call *c); /* accepts NULL; cuts it, no callback */

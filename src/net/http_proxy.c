@@ -11,8 +11,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "net/http_pool.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/relay.h"
@@ -21,19 +23,27 @@
 
 struct http_proxies {
 	struct list members;
+	struct http_pool *pool; /* made when it is needed */
 };
 
 struct proxy {
 	struct list link;
+	struct http_proxies *all;
 	struct loop *loop;
 	struct http_exchange *x; /* NULL once it is over */
 	struct http_call *call;
 	struct relay *relay;
-	struct loop_timer *continue_timer;
+	struct loop_timer *continue_timer; /* or NULL */
 	void (*failed)(struct http_exchange *x, int code, const char *message);
-	struct view location_prefix; /* in the exchange's arena */
-	bool answering;		     /* the head of the answer has been passed on */
-	bool reads_body;	     /* the request's body is asked for */
+	struct view (*rewrite)(struct http_exchange *x, struct view name, struct view value);
+	struct view keep_as; /* in the exchange's arena */
+	uint64_t idle_ms;    /* once the head has come */
+	bool head_timeout;
+	bool hides_server;
+	bool again;	 /* on a kept connection */
+	bool repeatable; /* asking twice does no harm */
+	bool answering;	 /* the head of the answer has been passed on */
+	bool reads_body; /* the request's body is asked for */
 	bool upgrades;
 };
 
@@ -60,6 +70,7 @@ void http_proxies_free(struct http_proxies *all)
 		return;
 	list_each_safe (it, next, &all->members)
 		proxy_free(list_entry(it, struct proxy, link));
+	http_pool_free(all->pool);
 	free(all);
 }
 
@@ -80,7 +91,8 @@ static void read_request_body(struct proxy *p)
 	if (p->reads_body)
 		return;
 	p->reads_body = true;
-	loop_timer_stop(p->continue_timer);
+	if (p->continue_timer)
+		loop_timer_stop(p->continue_timer);
 	http_body_stream(p->x, on_request_body, p);
 }
 
@@ -104,13 +116,29 @@ static void on_continue_timer(void *arg)
 
 /* ---- answer: upstream to client ---- */
 
-/* Is `name` for the next hop alone: by its nature, or because Connection says so? */
-static bool stays_here(const struct http1_head *h, struct view name)
+/* What Connection names stays here; most messages name nothing that is not known anyway. */
+static bool names_headers(const struct http1_head *h)
+{
+	struct view rest, token;
+
+	for (size_t i = 0; i < h->headers_n; i++) {
+		if (!view_iis(h->headers[i].name, "Connection"))
+			continue;
+		rest = h->headers[i].value;
+		while (view_split(&rest, ',', &token)) {
+			token = view_trim(token);
+			if (!view_iis(token, "keep-alive") && !view_iis(token, "close") &&
+			    !view_iis(token, "upgrade"))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_named(const struct http1_head *h, struct view name)
 {
 	char text[64];
 
-	if (http1_hop_by_hop(name) || view_iis(name, "Content-Length"))
-		return true;
 	if (name.len >= sizeof(text))
 		return false;
 	memcpy(text, name.p, name.len);
@@ -122,36 +150,28 @@ static bool stays_here(const struct http1_head *h, struct view name)
 	return false;
 }
 
-/* "/x" means the upstream's own root; "//x" is another host, and left alone. */
-static struct view below_prefix(struct proxy *p, struct view location)
+/* Is `name` for the next hop alone: by its nature, or because Connection says so? */
+static bool stays_here(const struct http1_head *h, struct view name, bool names)
 {
-	char *moved;
-
-	if (!view_starts(location, VIEW("/")) || view_starts(location, VIEW("//")))
-		return location;
-	moved = arena_printf(http_arena(p->x), VIEW_FMT VIEW_FMT, VIEW_ARG(p->location_prefix),
-			     VIEW_ARG(location));
-	return moved ? view_of(moved) : location;
+	return http1_hop_by_hop(name) || view_iis(name, "Content-Length") ||
+	       (names && is_named(h, name));
 }
 
 static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
 {
+	bool names = names_headers(h);
+
 	for (size_t i = 0; i < h->headers_n; i++) {
-		const struct http1_header *f = &h->headers[i];
-		bool prefixed = p->location_prefix.len > 0;
-		const char *name;
+		struct http1_header f = h->headers[i];
 
 		/* The server dates its answers itself. */
-		if (stays_here(h, f->name) || view_iis(f->name, "Date") ||
-		    (prefixed && view_iis(f->name, "Server")))
+		if (stays_here(h, f.name, names) || view_iis(f.name, "Date") ||
+		    (p->hides_server && view_iis(f.name, "Server")))
 			continue;
-		name = arena_str(http_arena(p->x), f->name);
-		if (!name)
-			continue;
-		if (prefixed && view_iis(f->name, "Location"))
-			http_reply_header(p->x, name, below_prefix(p, f->value));
-		else
-			http_reply_header(p->x, name, f->value);
+		if (p->rewrite && (view_iis(f.name, "Location") || view_iis(f.name, "Set-Cookie")))
+			f.value = p->rewrite(p->x, f.name, f.value);
+		if (f.value.p)
+			http_reply_copy(p->x, &f);
 	}
 }
 
@@ -191,7 +211,10 @@ static void on_call_head(void *arg, const struct http1_head *h)
 {
 	struct proxy *p = arg;
 
-	loop_timer_stop(p->continue_timer);
+	if (p->continue_timer)
+		loop_timer_stop(p->continue_timer);
+	if (p->head_timeout)
+		http_call_set_idle(p->call, p->idle_ms);
 	if (h->status == 101) {
 		become_relay(p, h);
 		return;
@@ -216,6 +239,19 @@ static void on_reply_drained(struct http_exchange *x, void *arg)
 	http_call_resume(p->call);
 }
 
+/* Keeps the connection if it can be. */
+static void leave_call(struct proxy *p)
+{
+	struct http_call *c = p->call;
+
+	if (p->keep_as.len == 0 || !http_call_reusable(c))
+		return;
+	p->call = NULL;
+	if (!p->all->pool)
+		p->all->pool = http_pool_new(p->loop);
+	http_pool_keep(p->all->pool, p->keep_as, c);
+}
+
 static void on_call_done(void *arg, int result, const struct err *e)
 {
 	struct proxy *p = arg;
@@ -223,9 +259,13 @@ static void on_call_done(void *arg, int result, const struct err *e)
 	void (*failed)(struct http_exchange *, int, const char *) = p->failed;
 	bool answering = p->answering;
 
+	/* The server may have closed it just then. */
+	if (result < 0 && p->again && p->repeatable && http_call_silent(p->call))
+		result = -ESTALE;
 	/* The exchange's callbacks must not find us any more. */
 	http_on_gone(x, NULL, NULL);
 	http_on_drained(x, NULL, NULL);
+	leave_call(p);
 	proxy_free(p);
 	if (result == 0)
 		http_reply_end(x);
@@ -263,6 +303,7 @@ static struct http1_header *request_headers(struct proxy *p, const struct http_p
 					    size_t *ret_n)
 {
 	const struct http1_head *h = http_head(p->x);
+	bool names = names_headers(h);
 	struct view upgrade = VIEW_NONE;
 	struct http1_header *list;
 	size_t n = 0;
@@ -271,7 +312,7 @@ static struct http1_header *request_headers(struct proxy *p, const struct http_p
 	if (!list)
 		return NULL;
 	for (size_t i = 0; i < h->headers_n; i++)
-		if (!stays_here(h, h->headers[i].name) && !is_dropped(o, h->headers[i].name))
+		if (!stays_here(h, h->headers[i].name, names) && !is_dropped(o, h->headers[i].name))
 			list[n++] = h->headers[i];
 	if (p->upgrades && http1_header(h, "Upgrade", &upgrade))
 		list[n++] = (struct http1_header){VIEW("Upgrade"), upgrade};
@@ -281,49 +322,106 @@ static struct http1_header *request_headers(struct proxy *p, const struct http_p
 	return list;
 }
 
+static bool has_body(const struct http1_head *h)
+{
+	return h->chunked || (h->has_length && h->length > 0);
+}
+
 static void begin_call(struct proxy *p, const struct http_proxy_options *o,
 		       const struct http1_header *headers, size_t headers_n)
 {
 	const struct http1_head *h = http_head(p->x);
-	bool has_body = h->chunked || (h->has_length && h->length > 0);
 	int64_t length = h->chunked ? -1 : (int64_t)MIN(h->length, (uint64_t)INT64_MAX);
 
-	http_call_begin(p->call, h->method, o->path, headers, headers_n, has_body ? length : 0);
+	http_call_begin(p->call, h->method, o->path, headers, headers_n, has_body(h) ? length : 0);
 	http_on_gone(p->x, on_client_gone, p);
 	http_on_drained(p->x, on_reply_drained, p);
-	if (has_body && h->expect_continue)
+	if (has_body(h) && h->expect_continue) {
+		p->continue_timer = loop_timer_new(p->loop, on_continue_timer, p);
 		loop_timer_start(p->continue_timer, CONTINUE_MS);
-	else if (has_body)
+	} else if (has_body(h)) {
 		read_request_body(p);
+	}
 }
 
-void http_proxy(struct loop *l, struct http_proxies *all, struct http_exchange *x,
-		const struct http_proxy_options *o)
+/* May the request be asked a second time, when the first had no answer? */
+static bool is_repeatable(const struct http1_head *h)
+{
+	return !has_body(h) && !h->upgrade &&
+	       (view_is(h->method, "GET") || view_is(h->method, "HEAD") ||
+		view_is(h->method, "OPTIONS"));
+}
+
+static struct proxy *proxy_new(struct loop *l, struct http_proxies *all, struct http_exchange *x,
+			       const struct http_proxy_options *o)
 {
 	const struct http1_head *h = http_head(x);
 	struct proxy *p = mem_new(struct proxy);
-	const struct http1_header *headers;
-	struct err e = ERR_NONE;
-	size_t headers_n = 0;
-	int r;
 
 	p->loop = l;
+	p->all = all;
 	p->x = x;
 	p->failed = o->failed;
-	p->continue_timer = loop_timer_new(l, on_continue_timer, p);
+	p->rewrite = o->rewrite;
+	p->hides_server = o->hides_server;
+	p->repeatable = is_repeatable(h);
 	/* A body before the switch would have to be sent to either protocol: not offered. */
 	p->upgrades = h->upgrade && !h->chunked && h->length == 0;
 	list_push_back(&all->members, &p->link);
+	return p;
+}
 
+/* `kept` is a connection that rested, or NULL: then one is made. */
+static void run(struct proxy *p, const struct http_proxy_options *o, struct http_call *kept)
+{
+	struct http_target target = o->target;
+	const struct http1_header *headers;
+	struct http_exchange *x = p->x;
+	struct err e = ERR_NONE;
+	size_t headers_n = 0;
+	int r = 0;
+
+	p->call = kept;
+	p->again = kept != NULL;
+	target.keep_alive = o->keep_as.len > 0 && !p->upgrades;
+	p->head_timeout = o->head_timeout_ms > 0;
+	p->idle_ms = o->target.idle_timeout_ms;
+	if (p->head_timeout)
+		target.idle_timeout_ms = o->head_timeout_ms;
 	headers = request_headers(p, o, &headers_n);
-	if (arena_view(http_arena(x), o->location_prefix, &p->location_prefix) < 0)
-		headers = NULL;
-	r = headers ? http_call_new(l, &o->target, &call_events, p, &p->call, &e)
-		    : err_set(&e, -E2BIG, "the request's headers are too large");
+	if (!headers || arena_view(http_arena(x), o->keep_as, &p->keep_as) < 0) {
+		if (!kept)
+			fd_close(target.fd);
+		r = err_set(&e, -E2BIG, "the request's headers are too large");
+	} else if (kept) {
+		http_call_again(kept, target.idle_timeout_ms, &call_events, p);
+	} else {
+		r = http_call_new(p->loop, &target, &call_events, p, &p->call, &e);
+	}
 	if (r < 0) {
 		proxy_free(p);
 		o->failed(x, r, e.msg);
 		return;
 	}
 	begin_call(p, o, headers, headers_n);
+}
+
+void http_proxy(struct loop *l, struct http_proxies *all, struct http_exchange *x,
+		const struct http_proxy_options *o)
+{
+	run(proxy_new(l, all, x, o), o, /* kept= */ NULL);
+}
+
+bool http_proxy_again(struct loop *l, struct http_proxies *all, struct http_exchange *x,
+		      const struct http_proxy_options *o)
+{
+	const struct http1_head *h = http_head(x);
+	struct http_call *kept = NULL;
+
+	/* A connection that changes its protocol is not given back. */
+	if (all->pool && !h->upgrade)
+		kept = http_pool_take(all->pool, o->keep_as, !is_repeatable(h));
+	if (kept)
+		run(proxy_new(l, all, x, o), o, kept);
+	return kept != NULL;
 }

@@ -150,6 +150,21 @@ void http_reply_header(struct http_exchange *x, const char *name, struct view va
 		buf_truncate(&x->headers, before);
 }
 
+void http_reply_copy(struct http_exchange *x, const struct http1_header *h)
+{
+	size_t len = h->name.len + h->value.len + 4;
+	char *to = x->reply == REPLY_NONE ? buf_reserve(&x->headers, len) : NULL;
+
+	if (!to)
+		return;
+	to = (char *)mempcpy(to, h->name.p, h->name.len);
+	to = (char *)mempcpy(to, ": ", 2);
+	if (h->value.len)
+		to = (char *)mempcpy(to, h->value.p, h->value.len);
+	memcpy(to, "\r\n", 2);
+	buf_commit(&x->headers, len);
+}
+
 static bool status_has_body(int status)
 {
 	return status >= 200 && status != 204 && status != 304;

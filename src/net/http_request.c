@@ -41,7 +41,8 @@ static int format_framing(struct buf *out, struct view method, int64_t length)
 }
 
 int http_request_format(struct buf *out, struct view method, struct view target,
-			const struct http1_header *headers, size_t headers_n, int64_t length)
+			const struct http1_header *headers, size_t headers_n, int64_t length,
+			unsigned flags)
 {
 	bool upgrades = false;
 	int r;
@@ -56,7 +57,11 @@ int http_request_format(struct buf *out, struct view method, struct view target,
 		upgrades |= view_iis(headers[i].name, "Upgrade");
 		r = format_header(out, &headers[i]);
 	}
-	r = r ? r : buf_printf(out, "Connection: %s\r\n", upgrades ? "Upgrade" : "close");
+	/* To keep it is what HTTP/1.1 does unasked. */
+	if (upgrades)
+		r = r ? r : buf_append_str(out, "Connection: Upgrade\r\n");
+	else if (!(flags & HTTP_REQUEST_KEEPS))
+		r = r ? r : buf_append_str(out, "Connection: close\r\n");
 	r = r ? r : format_framing(out, method, length);
 	return r ? r : buf_append_str(out, "\r\n");
 }

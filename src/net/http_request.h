@@ -12,6 +12,8 @@
 
 struct buf;
 
+enum http_request_flags { HTTP_REQUEST_KEEPS = 1 /* the connection shall outlive the answer */ };
+
 /*
  * Appends a request head whose framing follows from `length` (-1 = chunked) and whose Connection
  * header from the presence of Upgrade.  -EINVAL when something cannot be written as HTTP, or
@@ -19,4 +21,4 @@ struct buf;
  */
 osb_must_check int http_request_format(struct buf *out, struct view method, struct view target,
 				       const struct http1_header *headers, size_t headers_n,
-				       int64_t length);
+				       int64_t length, unsigned flags);

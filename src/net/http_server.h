@@ -115,6 +115,9 @@ void http_body_resume(struct http_exchange *x);
  * dropped. */
 void http_reply_header(struct http_exchange *x, const char *name, struct view value);
 
+/* The same with one that was parsed, and so has no illegal bytes. */
+void http_reply_copy(struct http_exchange *x, const struct http1_header *h);
+
 /* A whole answer.  `content_type` may be NULL.  Content-Length is always sent ("0" too). */
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct view body);
 

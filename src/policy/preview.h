@@ -102,6 +102,9 @@ enum preview_access preview_check(struct view token, struct view secure, const s
 /* Of a request, what no sandbox sees: NULL-terminated.  The API key, the gateway's own headers,
  * Host and the forwarding headers, which the gateway writes itself. */
 extern const char *const preview_dropped[];
+/* The same below a path that all sandboxes share with the API: what a browser sends along there was
+ * not meant for this one. */
+extern const char *const preview_dropped_shared[];
 
 /* "127.0.0.1:8000": the Host that programs in sandboxes see. */
 #define PREVIEW_HOST_MAX 24

@@ -8,20 +8,15 @@
 #include "base/num.h"
 #include "policy/preview.h"
 
-const char *const preview_dropped[] = {
-	"OPEN-SANDBOX-API-KEY",
-	PREVIEW_TO_HEADER,
-	PREVIEW_OLD_HEADER,
-	PREVIEW_SECURE_HEADER,
-	"Forwarded",
-	"X-Forwarded-For",
-	"X-Forwarded-Host",
-	"X-Forwarded-Port",
-	"X-Forwarded-Proto",
-	"X-Real-IP",
-	"Host",
-	NULL,
-};
+/* clang-format off */
+#define EVERYWHERE                                                                                 \
+	"OPEN-SANDBOX-API-KEY", PREVIEW_TO_HEADER, PREVIEW_OLD_HEADER, PREVIEW_SECURE_HEADER,      \
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",                    \
+	"X-Forwarded-Proto", "X-Real-IP", "Host", NULL
+/* clang-format on */
+
+const char *const preview_dropped[] = {EVERYWHERE};
+const char *const preview_dropped_shared[] = {"Authorization", "Cookie", EVERYWHERE};
 
 void preview_host(uint16_t port, char ret[PREVIEW_HOST_MAX])
 {

@@ -1,6 +1,6 @@
 /*
- * server/access.c - what every request passes, in this order: request id, CORS, load, API key,
- * route.
+ * server/access.c - what every request passes, in this order: gateway, request id, CORS, load, API
+ * key, route.
  */
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "net/http_server.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/ingress.h"
 #include "server/routes.h"
 
 #define REQUEST_ID_MAX 128
@@ -88,6 +89,18 @@ static bool bound_load(struct http_exchange *x, struct app *app)
 	app->requests++;
 	arena_defer(http_arena(x), request_over, app);
 	return true;
+}
+
+/* What is for a sandbox is none of the API's business: it has its own ids, rules and keys. */
+static bool pass_previews(struct http_exchange *x, struct app *app)
+{
+	struct ingress *i = ingress_find(x, app);
+
+	if (!i)
+		return true;
+	if (bound_load(x, app))
+		ingress_pass(x, i);
+	return false;
 }
 
 static struct view without_v1(struct view path)
@@ -186,7 +199,7 @@ static void dispatch(struct http_exchange *x, struct app *app)
 void routes_handle(struct http_exchange *x, void *arg)
 {
 	static bool (*const phases[])(struct http_exchange * x, struct app * app) = {
-		add_request_id, handle_cors, bound_load, check_key, redirect_slash,
+		pass_previews, add_request_id, handle_cors, bound_load, check_key, redirect_slash,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(phases); i++)

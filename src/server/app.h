@@ -17,6 +17,7 @@ struct jobs;
 struct layers;
 struct loop;
 struct pulls;
+struct resumes;
 struct runtime;
 struct sandboxes;
 struct snapshots;
@@ -40,6 +41,7 @@ struct app {
 	struct snapshots *snapshots;
 	struct http_server *http;
 	struct http_proxies *proxies;
+	struct resumes *resumes;
 	size_t requests; /* under way */
 	int64_t started_us;
 };

@@ -22,6 +22,7 @@
 #include "codec/image_ref.h"
 #include "codec/toml.h"
 #include "server/config_images.h"
+#include "server/config_ingress.h"
 #include "server/config_schema.h"
 #include "server/egress_settings.h"
 
@@ -67,7 +68,7 @@ static int take_string(const struct config_key *k, const struct toml *table, cha
 	if (r <= 0)
 		return r;
 	line = toml_get(table, k->name)->line;
-	if (!is_choice(k, text))
+	if ((text.len || k->initial) && !is_choice(k, text))
 		return err_set(e, -EINVAL,
 			       "line %u: %s.%s cannot be '" VIEW_FMT "' here; it can be %s", line,
 			       k->section, k->name, VIEW_ARG(view_first(text, 64)), k->choices[0]);
@@ -156,6 +157,9 @@ static int take(const struct config_key *k, const struct toml *table, struct con
 		break;
 	case CONFIG_MIRRORS:
 		r = config_take_mirrors(table, c, e);
+		break;
+	case CONFIG_KEYS:
+		r = config_take_keys(table, c, e);
 		break;
 	default:
 		r = take_aliases(table, c, e);
@@ -378,7 +382,7 @@ static int check(struct config *c, struct err *e)
 			       c->state_dir);
 	if (c->code_pool && counted_names_check(view_of(c->code_pool), CONFIG_CODE_POOL_MAX, e) < 0)
 		return err_ctx(e, "native.code_pool");
-	if (check_host_paths(c, e) < 0)
+	if (check_host_paths(c, e) < 0 || config_check_ingress(c, e) < 0)
 		return e->code;
 	return check_subnet(c->subnet, e);
 }
@@ -423,6 +427,7 @@ void config_done(struct config *c)
 	}
 	free_aliases(c);
 	config_free_mirrors(c);
+	config_free_keys(c);
 	if (c->docker_config_text)
 		explicit_bzero(c->docker_config_text, strlen(c->docker_config_text));
 	free(c->docker_config_text);

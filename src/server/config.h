@@ -12,6 +12,7 @@
 #include "base/strv.h"
 
 struct err;
+struct route_key;
 
 #define CONFIG_CODE_POOL_MAX 32 /* interpreters that one sandbox may start ahead */
 
@@ -69,6 +70,15 @@ struct config {
 	int64_t egress_dns_upstream_timeout, egress_max_rules;
 	char *egress_rules_dir;
 	char *egress_deny_webhook; /* or NULL */
+	/* [ingress] */
+	char *ingress_mode; /* "direct", "gateway" */
+	bool ingress_gateway;
+	int64_t ingress_resume_wait_seconds, ingress_answer_timeout_seconds;
+	char *gateway_address, *gateway_route_mode; /* or NULL */
+	int gateway_mode;			    /* enum preview_mode, of a gateway */
+	char *ingress_active_key;		    /* or NULL: no routes are signed */
+	struct route_key *ingress_keys;
+	size_t ingress_keys_n;
 	/* [renew_intent] */
 	bool renew_enabled;
 	int64_t renew_min_interval_seconds;

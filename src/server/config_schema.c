@@ -16,6 +16,8 @@ static const char *const levels[] = {"DEBUG", "INFO",  "WARNING",  "WARN",
 static const char *const runtimes[] = {"native", NULL};
 static const char *const egress_modes[] = {"dns+nft", "dns", NULL};
 static const char *const egress_ways[] = {"reject", "drop", NULL};
+static const char *const ingress_modes[] = {"direct", "gateway", NULL};
+static const char *const route_modes[] = {"wildcard", "header", "uri", NULL};
 static const char *const policies[] = {"IfNotPresent", "Always", "Never", NULL};
 
 /* clang-format off */
@@ -148,6 +150,32 @@ const struct config_key config_keys[] = {
 	{"egress", "deny_webhook", CONFIG_STRING, AT(egress_deny_webhook), 0, 0, NULL, NULL,
 	 "Address that names which were refused are posted to."},
 
+	{"ingress", "mode", CONFIG_STRING, AT(ingress_mode), 0, 0, ingress_modes, "\"direct\"",
+	 "How ports of sandboxes are named to clients: `direct`, as paths of this server below "
+	 "`/sandboxes/{id}/proxy/`, or `gateway`, as the sections below say. The server answers to "
+	 "both."},
+	{"ingress", "resume_wait_seconds", NUMBER, AT(ingress_resume_wait_seconds), 1, 600, NULL,
+	 "30",
+	 "Seconds that a request waits for a paused sandbox that it resumes, if the sandbox was "
+	 "created with the extension `access.resume.on.request`."},
+	{"ingress", "answer_timeout_seconds", NUMBER, AT(ingress_answer_timeout_seconds), 0, 86400,
+	 NULL, "600",
+	 "Seconds of silence after which a request is answered 504, as long as its answer has not "
+	 "begun; execd has no such limit. 0: none."},
+	{"ingress.gateway", "address", CONFIG_STRING, AT(gateway_address), 0, 0, NULL, NULL,
+	 "Where clients reach the gateway, without a scheme: `*.example.com` for the mode "
+	 "`wildcard`, else a host, with port if need be, and with a path for the mode `uri`."},
+	{"ingress.gateway.route", "mode", CONFIG_STRING, AT(gateway_route_mode), 0, 0, route_modes,
+	 NULL,
+	 "What names the sandbox and its port: `wildcard`, the host (`<id>-<port>.example.com`); "
+	 "`header`, the header OpenSandbox-Ingress-To; or `uri`, the path (`/<id>/<port>/`)."},
+	{"ingress.secure_access", "active_key", CONFIG_STRING, AT(ingress_active_key), 0, 0, NULL,
+	 NULL,
+	 "The `key_id` of the key that new routes are signed with."},
+	{"ingress.secure_access", "keys", CONFIG_KEYS, AT(ingress_keys), 0, 0, NULL, NULL,
+	 "Keys of signed routes, like `[{key_id=\"a\", key=\"c2VjcmV0LWtleQ\"}]`: one of 0-9 and a-z, "
+	 "and a secret in base64. Routes signed with any of them are honoured."},
+
 	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
 	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},
 	{"renew_intent", "min_interval_seconds", NUMBER, AT(renew_min_interval_seconds),
@@ -170,7 +198,6 @@ const struct config_idle config_idle[] = {
 	{"docker", "the runtime is native"},
 	{"kubernetes", "the runtime is native"},
 	{"agent_sandbox", "the runtime is native"},
-	{"ingress", "endpoints lead through this server"},
 	{"egress.image", "the filter comes with the server"},
 	{"egress.disable_ipv6", "sandboxes reach nothing over IPv6"},
 	{"egress.otlp_endpoint", "telemetry is not offered yet"},
@@ -197,6 +224,10 @@ static const struct {
 	{"images.mirrors", "Nearer copies of registries."},
 	{"storage", "What of the host's files sandboxes may see."},
 	{"egress", "What sandboxes with a network policy may reach; see [egress.md](egress.md)."},
+	{"ingress", "How ports of sandboxes are reached; see [ingress.md](ingress.md)."},
+	{"ingress.gateway", "For the mode `gateway` alone."},
+	{"ingress.gateway.route", "For the mode `gateway` alone."},
+	{"ingress.secure_access", "Signed routes, for the mode `gateway` alone."},
 	{"renew_intent", "Sandboxes that live on while they are used."},
 };
 /* clang-format on */
@@ -219,6 +250,7 @@ const char *config_type_name(enum config_type type)
 		[CONFIG_SIZE] = "size",
 		[CONFIG_ALIASES] = "strings",
 		[CONFIG_MIRRORS] = "list of strings",
+		[CONFIG_KEYS] = "list of keys",
 	};
 
 	return names[type];

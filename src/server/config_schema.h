@@ -19,6 +19,7 @@ enum config_type {
 	CONFIG_SIZE,	/* "50Gi" */
 	CONFIG_ALIASES, /* a whole section: pattern = "image" */
 	CONFIG_MIRRORS, /* a whole section: registry = ["address", ...] */
+	CONFIG_KEYS,	/* an array of tables: key_id and key */
 	CONFIG_TYPES_
 };
 

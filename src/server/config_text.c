@@ -128,9 +128,10 @@ static int write_key(struct buf *out, const struct config_key *k, bool example, 
 	if (example && strcmp(k->name, "host") == 0)
 		return buf_append_str(out, "host = " EXAMPLE_HOST "\n");
 	return buf_printf(out, "%s%s = %s\n", example || in_example(k) ? "" : "# ", k->name,
-			  k->initial		  ? k->initial
-			  : k->type == CONFIG_INT ? "3600"
-						  : "\"\"");
+			  k->initial		   ? k->initial
+			  : k->type == CONFIG_INT  ? "3600"
+			  : k->type == CONFIG_KEYS ? "[]"
+						   : "\"\"");
 }
 
 int config_write_file(struct buf *out, bool example, const char *api_key)

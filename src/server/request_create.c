@@ -64,6 +64,21 @@ static int read_code_pool(struct reading *r, struct failure *f)
 	return 0;
 }
 
+/* Whether requests resume it when it is paused. */
+static int read_resume(struct reading *r, struct failure *f)
+{
+	const char *text = pairs_get(&r->spec->extensions, "access.resume.on.request");
+	struct view word = view_trim(view_of(text));
+
+	if (!text || view_iis(word, "false"))
+		return 0;
+	if (!view_iis(word, "true"))
+		return failure_set(f, 400, REQUEST_CODE,
+				   "extensions: access.resume.on.request must be true or false");
+	r->spec->resume_on_request = true;
+	return 0;
+}
+
 static int read_extensions(struct reading *r, struct failure *f)
 {
 	const char *renew, *pool;
@@ -82,6 +97,8 @@ static int read_extensions(struct reading *r, struct failure *f)
 				RENEW_MIN_S, RENEW_MAX_S);
 		r->spec->renew_extend_s = (int64_t)seconds;
 	}
+	if (read_resume(r, f) < 0)
+		return -1;
 	pool = pairs_get(&r->spec->extensions, "poolRef");
 	if (pool && !blank(view_of(pool)))
 		return failure_set(f, 400, "SANDBOX::UNSUPPORTED_POOL_REF",
@@ -296,17 +313,16 @@ static int read_env(struct reading *r, struct failure *f)
 	return 0;
 }
 
-/* Parts of the protocol that this server does not have yet: asked for, they are refused by name. */
-static int refuse_unsupported(struct reading *r, struct failure *f)
+static int read_secure_access(struct reading *r, struct failure *f)
 {
 	bool secure = false;
 
 	if (request_bool(r->body, "secureAccess", &secure, f) < 0)
 		return -1;
-	if (secure)
-		return failure_set(
-			f, 400, REQUEST_CODE,
-			"secureAccess: needs a gateway, which this server does not have");
+	if (secure) {
+		r->spec->secure_token = mem_alloc(SANDBOX_TOKEN_LEN + 1);
+		sandbox_make_token(r->spec->secure_token);
+	}
 	return 0;
 }
 
@@ -347,7 +363,7 @@ int request_create(struct view body, const struct config *config, struct sandbox
 	static int (*const steps[])(struct reading * r, struct failure * f) = {
 		read_extensions, read_source,	     read_entrypoint, read_metadata,
 		read_platform,	 read_timeout,	     read_resources,  read_env,
-		read_lifecycle,	 refuse_unsupported, read_network,    read_volumes,
+		read_lifecycle,	 read_secure_access, read_network,    read_volumes,
 		resolve_image,
 	};
 	osb_cleanup(json_freep) struct json *v = NULL;

@@ -155,6 +155,7 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	free(s->reference);
 	sandbox_spec_forget_auth(s);
 	free(s->snapshot_id);
+	free(s->secure_token);
 	sandbox_root_done(&s->root);
 	volumes_list_done(&s->volumes);
 	network_done(&s->network);

@@ -110,6 +110,8 @@ struct sandbox_spec {
 	bool has_metadata; /* {} was given: it is echoed */
 	char *os, *arch;   /* platform, or NULL */
 	struct runtime_limits runtime_limits;
+	char *secure_token;		/* of secureAccess, or NULL */
+	bool resume_on_request;		/* access.resume.on.request */
 	int64_t renew_extend_s;		/* access.renew.extend.seconds; 0 = none */
 	char *code_pool;		/* interpreters started ahead, or NULL; not stored */
 	struct sandbox_hook *pre_start; /* or NULL */

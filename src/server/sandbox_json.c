@@ -135,6 +135,8 @@ int sandbox_spec_format(const struct sandbox_spec *s, char **ret, struct err *e)
 	put_pairs(&w, "extensions", &s->extensions);
 	put_optional(&w, "os", s->os);
 	put_optional(&w, "arch", s->arch);
+	put_optional(&w, "secureToken", s->secure_token);
+	json_put_bool(&w, "resumeOnRequest", s->resume_on_request);
 	json_put_int(&w, "renewExtendSeconds", s->renew_extend_s);
 	json_put_int(&w, "memoryBytes", (int64_t)l->memory_bytes);
 	json_put_int(&w, "memoryLowBytes", (int64_t)l->memory_low_bytes);
@@ -310,6 +312,8 @@ int sandbox_spec_parse(struct view text, struct sandbox_spec *ret, struct err *e
 	ret->has_metadata = has_metadata;
 	ret->os = get_text(v, "os");
 	ret->arch = get_text(v, "arch");
+	ret->secure_token = get_text(v, "secureToken");
+	(void)json_bool(json_get(v, "resumeOnRequest"), &ret->resume_on_request);
 	ret->renew_extend_s = get_int(v, "renewExtendSeconds");
 	ret->runtime_limits = (struct runtime_limits){
 		.memory_bytes = (uint64_t)get_int(v, "memoryBytes"),

@@ -99,6 +99,14 @@ struct sandbox *sandboxes_find(struct sandboxes *s, struct view id)
 	return b && !b->hidden ? b : NULL;
 }
 
+bool sandboxes_expired(const struct sandboxes *s, struct view id)
+{
+	for (size_t i = 0; i < MIN(s->expired_n, (size_t)SANDBOXES_EXPIRED); i++)
+		if (view_is(id, s->expired[i]))
+			return true;
+	return false;
+}
+
 size_t sandboxes_count(const struct sandboxes *s)
 {
 	return map_len(s->by_id);
@@ -152,10 +160,20 @@ struct operation *sandboxes_begin(struct sandboxes *s, struct sandbox *b, sandbo
 
 void sandboxes_end(struct operation *op, struct sandbox *b, const struct failure *f)
 {
+	struct sandboxes *s = op->service;
+
 	if (b)
 		b->busy = false;
 	op->fn(op->arg, b, f);
 	free(op);
+	if (s->settled)
+		s->settled(s->settled_arg);
+}
+
+void sandboxes_on_settled(struct sandboxes *s, void (*fn)(void *arg), void *arg)
+{
+	s->settled = fn;
+	s->settled_arg = arg;
 }
 
 static void end_failed(struct operation *op, struct sandbox *b, int status, const char *code,

@@ -41,6 +41,8 @@ void sandboxes_free(struct sandboxes *s); /* accepts NULL */
 extern const struct runtime_events sandboxes_events;
 
 struct sandbox *sandboxes_find(struct sandboxes *s, struct view id); /* NULL if unknown */
+/* Is it one of the last that have expired? */
+bool sandboxes_expired(const struct sandboxes *s, struct view id);
 size_t sandboxes_count(const struct sandboxes *s);
 
 /* Newest first: `b = NULL; while ((b = sandboxes_next(s, b)))`. */
@@ -58,6 +60,9 @@ void sandboxes_create(struct sandboxes *s, struct sandbox_spec *spec, int64_t ti
 void sandboxes_delete(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
 void sandboxes_pause(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
 void sandboxes_resume(struct sandboxes *s, struct sandbox *b, sandboxes_fn *fn, void *arg);
+
+/* Called whenever one of these operations, asked by anybody, has ended. */
+void sandboxes_on_settled(struct sandboxes *s, void (*fn)(void *arg), void *arg);
 
 /*
  * For a snapshot.  A sandbox that is reserved waits with deleting, pausing and further snapshots

@@ -17,6 +17,8 @@ struct images;
 struct pulls;
 struct volumes;
 
+#define SANDBOXES_EXPIRED 256 /* remembered, so that whoever asks can be told */
+
 struct sandboxes {
 	struct loop *loop;
 	const struct config *config;
@@ -33,6 +35,10 @@ struct sandboxes {
 	size_t creating;
 	size_t adopting; /* answers still to come */
 	bool resumed;	 /* what was pending when an earlier server ended */
+	void (*settled)(void *arg);
+	void *settled_arg;
+	char expired[SANDBOXES_EXPIRED][40]; /* a ring */
+	size_t expired_n;
 };
 
 /* An operation that waits for the runtime, or for an image. */

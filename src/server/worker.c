@@ -32,6 +32,7 @@
 #include "server/layers.h"
 #include "server/policing.h"
 #include "server/pulls.h"
+#include "server/resume.h"
 #include "server/routes.h"
 #include "server/sandboxes.h"
 #include "server/server_filter.h"
@@ -291,6 +292,8 @@ static int serve(struct worker *w, struct err *e)
 	int r;
 
 	app->proxies = http_proxies_new();
+	app->resumes = resumes_new(app->loop, app->sandboxes,
+				   (uint64_t)app->config->ingress_resume_wait_seconds * 1000);
 	r = http_server_new(app->loop, &limits, handle, app, &app->http, e);
 	if (r == 0 && tls)
 		r = https_new(app->loop, app->http, w->tls_fd, limits.connections + TLS_SURPLUS,
@@ -336,6 +339,7 @@ static void finish(struct worker *w)
 	pulls_free(app->pulls);
 	snapshots_free(app->snapshots);
 	sandboxes_free(app->sandboxes);
+	resumes_free(app->resumes);
 	volumes_free(app->volumes);
 	images_free(app->images);
 	layers_free(app->layers);

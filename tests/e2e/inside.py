@@ -9,6 +9,7 @@ import sys
 import threading
 
 go_on = threading.Event()
+marks = []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -90,6 +91,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/cookies":
             self.answer(200, b"ok", [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"),
                                      ("X-Mine", "kept")])
+        elif path == "/say":
+            self.answer(302, b"", json.loads(self.headers["X-Say"]))
+        elif path == "/mark":
+            marks.append(self.path.split("?")[1])
+            self.answer(200)
+        elif path == "/marks":
+            self.answer(200, json.dumps(marks).encode())
         elif path == "/stream":
             self.stream()
         elif path == "/go":

@@ -127,7 +127,7 @@ WRONG = [
     ({"networkPolicy": "x"}, 422, PARAMETER, "networkPolicy"),
     ({"credentialProxy": {"enabled": True}}, 422, PARAMETER, "credentialProxy"),
     ({"credentialProxy": {"enabled": "x"}}, 422, PARAMETER, "enabled"),
-    ({"secureAccess": True}, 400, PARAMETER, "secureAccess"),
+    ({"extensions": {"access.resume.on.request": "1"}}, 400, PARAMETER, "access.resume.on.request"),
     ({"secureAccess": 1}, 422, PARAMETER, "secureAccess"),
     ({"volumes": [{"name": "v"}]}, 422, "VOLUME::INVALID_MOUNT_PATH", "mountPath"),
     ({"volumes": {}}, 422, PARAMETER, "volumes"),

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 
+#include "base/arena.h"
 #include "base/fd.h"
 #include "net/http_proxy.h"
 #include "net/http_server.h"
@@ -23,33 +24,59 @@ struct bench {
 	struct buf got_client, got_upstream;
 	bool client_ended, upstream_ended;
 	const char *wait_client, *wait_upstream;
-	const char *location_prefix;
+	bool rewrites, hides;
+	const char *keep_as; /* or NULL */
+	int stale;	     /* times that a kept connection had gone */
 	size_t want_client, want_upstream, sent;
 	int failures;
 };
 
+static void ask(struct bench *b, struct http_exchange *x, bool fresh);
+
 static void on_failed(struct http_exchange *x, int code, const char *message)
 {
+	struct bench *b = http_user(x);
+
 	assert_true(code < 0 && message[0]);
+	if (code == -ESTALE) {
+		b->stale++;
+		ask(b, x, /* fresh= */ true);
+		return;
+	}
 	http_reply(x, 502, "text/plain", VIEW("Bad Gateway"));
 }
 
-static void handle(struct http_exchange *x, void *arg)
+static struct view rewrite(struct http_exchange *x, struct view name, struct view value)
+{
+	if (view_iis(name, "Set-Cookie"))
+		return VIEW_NONE;
+	return view_of(arena_printf(http_arena(x), "moved:" VIEW_FMT, VIEW_ARG(value)));
+}
+
+static void ask(struct bench *b, struct http_exchange *x, bool fresh)
 {
 	static const char *const drop[] = {"X-Drop", NULL};
 	static const struct http1_header add[] = {{VIEW("X-Add"), VIEW("1")}};
-	struct bench *b = arg;
 	struct http_proxy_options o = {
 		.target = {.ip = "127.0.0.1", .port = b->port, .fd = -1},
 		.path = VIEW("/there?q"),
 		.drop_headers = drop,
 		.add_headers = add,
 		.add_headers_n = 1,
-		.location_prefix = view_of(b->location_prefix),
+		.rewrite = b->rewrites ? rewrite : NULL,
+		.hides_server = b->hides,
+		.keep_as = view_of(b->keep_as),
 		.failed = on_failed,
 	};
 
-	http_proxy(b->loop, b->proxies, x, &o);
+	if (fresh || !http_proxy_again(b->loop, b->proxies, x, &o))
+		http_proxy(b->loop, b->proxies, x, &o);
+}
+
+static void handle(struct http_exchange *x, void *arg)
+{
+	http_set_user(x, arg);
+	ask(arg, x, /* fresh= */ false);
 }
 
 static int connect_to(uint16_t port)
@@ -220,37 +247,150 @@ static void answers_of_every_framing_arrive(void **state)
 	}
 }
 
-static void redirects_stay_below_the_prefix(void **state)
+static void headers_that_name_places_are_rewritten(void **state)
 {
-	static const struct {
-		const char *prefix, *location, *expected;
-	} cases[] = {
-		{"/v1/b/proxy/80", "/login?to=/", "Location: /v1/b/proxy/80/login?to=/\r\n"},
-		{"/v1/b/proxy/80", "/", "Location: /v1/b/proxy/80/\r\n"},
-		{"/v1/b/proxy/80", "next", "Location: next\r\n"},
-		{"/v1/b/proxy/80", "//other/x", "Location: //other/x\r\n"},
-		{"/v1/b/proxy/80", "http://h/x", "Location: http://h/x\r\n"},
-		{NULL, "/login", "Location: /login\r\n"},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char answer[256];
+	for (int on = 0; on < 2; on++) {
 		struct bench b;
 
 		open_bench(&b, true);
-		b.location_prefix = cases[i].prefix;
+		b.rewrites = b.hides = on;
 		peer_say(b.client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
 		await_upstream(&b, "\r\n\r\n");
-		snprintf(answer, sizeof(answer),
-			 "HTTP/1.1 302 Found\r\nServer: theirs\r\nlocation: %s\r\n"
-			 "Content-Length: 3\r\n\r\nend",
-			 cases[i].location);
-		peer_say(b.upstream, answer);
+		peer_say(b.upstream, "HTTP/1.1 302 Found\r\nServer: theirs\r\nlocation: /x\r\n"
+				     "Set-Cookie: a=b\r\nContent-Length: 3\r\n\r\nend");
 		await_client(&b, "\r\n\r\nend");
-		assert_true(holds(&b.got_client, cases[i].expected + 1)); /* its name as it came */
-		assert_int_equal(holds(&b.got_client, "Server: theirs"), !cases[i].prefix);
+		assert_int_equal(holds(&b.got_client, "location: moved:/x\r\n"), on);
+		assert_int_equal(holds(&b.got_client, "Set-Cookie"), !on);
+		assert_int_equal(holds(&b.got_client, "Server: theirs"), !on);
 		close_bench(&b);
 	}
+}
+
+/* ---- kept connections ---- */
+
+#define ASK   "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+#define EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+
+/* One request and its answer on the connection that the upstream has. */
+static void exchange_one(struct bench *b, const char *request, const char *answer, const char *end)
+{
+	buf_clear(&b->got_client);
+	buf_clear(&b->got_upstream);
+	peer_say(b->client, request);
+	await_upstream(b, "\r\n\r\n");
+	peer_say(b->upstream, answer);
+	await_client(b, end);
+}
+
+static bool nobody_else_connects(const struct bench *b)
+{
+	int fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	fd_close(fd);
+	return fd < 0;
+}
+
+static void a_connection_is_used_again(void **state)
+{
+	static const char post[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
+	struct bench b;
+
+	open_bench(&b, true);
+	b.keep_as = "here";
+	exchange_one(&b, ASK, EMPTY "ok", "ok");
+	assert_false(holds(&b.got_upstream, "Connection:"));
+	exchange_one(&b, ASK, EMPTY "ko", "ko");
+	exchange_one(&b, post, EMPTY "xx", "xx");
+	exchange_one(&b, ASK,
+		     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nyy\r\n0\r\n\r\n",
+		     "0\r\n\r\n");
+	exchange_one(&b, "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", EMPTY, "\r\n\r\n");
+	exchange_one(&b, ASK, "HTTP/1.1 304 Not Modified\r\n\r\n", "\r\n\r\n");
+	exchange_one(&b, ASK, EMPTY "zz", "zz");
+	assert_true(nobody_else_connects(&b));
+	/* Another place has other connections. */
+	b.keep_as = "there";
+	fd_close(take_fd(b.upstream));
+	exchange_one(&b, ASK, EMPTY "ok", "ok");
+	close_bench(&b);
+}
+
+static void what_cannot_be_used_again_is_closed(void **state)
+{
+	static const struct {
+		const char *request, *answer, *end;
+	} cases[] = {
+		{ASK, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", "ok"},
+		{ASK, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok"},
+		{ASK, EMPTY "ok and more", "ok"},
+		/* An answer before the request has ended. */
+		{"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab", EMPTY "ok", "ok"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bench b;
+
+		open_bench(&b, true);
+		b.keep_as = "here";
+		exchange_one(&b, cases[i].request, cases[i].answer, cases[i].end);
+		spin(b.loop, upstream_ended, &b);
+		close_bench(&b);
+	}
+}
+
+static void a_connection_that_ended_while_it_rested_is_forgotten(void **state)
+{
+	struct bench b;
+
+	open_bench(&b, true);
+	b.keep_as = "here";
+	exchange_one(&b, ASK, EMPTY "ok", "ok");
+	shutdown(b.upstream, SHUT_WR);
+	spin(b.loop, upstream_ended, &b);
+	fd_close(take_fd(b.upstream));
+	exchange_one(&b, ASK, EMPTY "ko", "ko");
+	assert_int_equal(b.stale, 0);
+	close_bench(&b);
+}
+
+static bool is_stale(void *arg)
+{
+	struct bench *b = arg;
+
+	if (b->upstream >= 0 && peer_take(b->upstream, &b->got_upstream))
+		b->upstream_ended = true;
+	return b->stale > 0;
+}
+
+/* The upstream closes just when the request arrives: the client does not notice. */
+static void a_request_is_asked_again_if_its_connection_had_gone(void **state)
+{
+	struct bench b;
+
+	open_bench(&b, true);
+	b.keep_as = "here";
+	exchange_one(&b, ASK, EMPTY "ok", "ok");
+	buf_clear(&b.got_client);
+	buf_clear(&b.got_upstream);
+	peer_say(b.client, ASK);
+	await_upstream(&b, "\r\n\r\n");
+	fd_close(take_fd(b.upstream));
+	spin(b.loop, is_stale, &b);
+	buf_clear(&b.got_upstream);
+	await_upstream(&b, "\r\n\r\n");
+	peer_say(b.upstream, EMPTY "ko");
+	await_client(&b, "ko");
+	assert_int_equal(b.stale, 1);
+
+	/* What may not be asked twice is not. */
+	buf_clear(&b.got_client);
+	buf_clear(&b.got_upstream);
+	peer_say(b.client, "DELETE / HTTP/1.1\r\nHost: h\r\n\r\n");
+	await_upstream(&b, "\r\n\r\n");
+	fd_close(take_fd(b.upstream));
+	await_client(&b, "Bad Gateway");
+	assert_int_equal(b.stale, 1);
+	close_bench(&b);
 }
 
 static void request_bodies_arrive_sized_and_chunked(void **state)
@@ -487,7 +627,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forwards_what_is_not_for_the_hop_alone),
 		cmocka_unit_test(answers_of_every_framing_arrive),
-		cmocka_unit_test(redirects_stay_below_the_prefix),
+		cmocka_unit_test(headers_that_name_places_are_rewritten),
+		cmocka_unit_test(a_connection_is_used_again),
+		cmocka_unit_test(what_cannot_be_used_again_is_closed),
+		cmocka_unit_test(a_connection_that_ended_while_it_rested_is_forgotten),
+		cmocka_unit_test(a_request_is_asked_again_if_its_connection_had_gone),
 		cmocka_unit_test(request_bodies_arrive_sized_and_chunked),
 		cmocka_unit_test(an_answer_that_breaks_off_is_broken_off),
 		cmocka_unit_test(an_upstream_without_an_answer_is_a_bad_gateway),

@@ -47,6 +47,66 @@ static int load(const char *text, struct said *said, struct config *ret, struct 
 	return r;
 }
 
+#define GATEWAY                                                                                    \
+	"[ingress]\nmode = \"gateway\"\n[ingress.gateway]\naddress = \"*.a.test\"\n"               \
+	"route.mode = \"wildcard\"\n"
+
+static void gateways_are_whole_or_refused(void **state)
+{
+	static const struct {
+		const char *text, *wrong; /* NULL: nothing */
+	} cases[] = {
+		{GATEWAY, NULL},
+		{GATEWAY
+		 "[ingress.secure_access]\nactive_key = \"b\"\n"
+		 "keys = [{key_id = \"a\", key = \"AQID\"}, {key_id = \"b\", key = \"AQ\"}]\n",
+		 NULL},
+		{GATEWAY "[ingress.secure_access]\nactive_key = \"c\"\n"
+			 "[[ingress.secure_access.keys]]\nkey_id = \"a\"\nkey = \"AQID\"\n",
+		 "no key 'c'"},
+		{GATEWAY
+		 "[ingress.secure_access]\nactive_key = \"a\"\n"
+		 "keys = [{key_id = \"a\", key = \"AQID\"}, {key_id = \"a\", key = \"AQ\"}]\n",
+		 "two 'a'"},
+		{GATEWAY "[ingress.secure_access]\nkeys = [{key_id = \"a\", key = \"AQID\"}]\n",
+		 "active_key"},
+		{GATEWAY "[ingress.secure_access]\nactive_key = \"a\"\nkeys = [\"x\"]\n", "key_id"},
+		{GATEWAY "[ingress.secure_access]\nactive_key = \"A\"\n"
+			 "keys = [{key_id = \"A\", key = \"AQID\"}]\n",
+		 "0-9 and a-z"},
+		{GATEWAY "[ingress.secure_access]\nactive_key = \"a\"\n"
+			 "keys = [{key_id = \"a\", key = \"!\"}]\n",
+		 "base64"},
+		{"[ingress.secure_access]\nactive_key = \"a\"\n"
+		 "keys = [{key_id = \"a\", key = \"AQID\"}]\n",
+		 "gateway"},
+		{"[ingress]\nmode = \"gateway\"\n", "needs ingress.gateway.address"},
+		{"[ingress.gateway]\naddress = \"*.a.test\"\n", "only"},
+		{"[ingress]\nmode = \"gateway\"\n[ingress.gateway]\naddress = \"a.test\"\n"
+		 "route.mode = \"wildcard\"\n",
+		 "*.example.com"},
+		{"[ingress]\nmode = \"both\"\n", "cannot be"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err e = ERR_NONE;
+		struct config c;
+		struct said said;
+		int r = load(cases[i].text, &said, &c, &e);
+
+		if (cases[i].wrong) {
+			assert_true(r < 0);
+			assert_non_null(strstr(e.msg, cases[i].wrong));
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_int_equal(said.n, 0);
+		assert_true(c.ingress_gateway);
+		config_done(&c);
+	}
+}
+
 static void an_empty_file_gives_the_defaults(void **state)
 {
 	struct err e = ERR_NONE;
@@ -287,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_file_gives_the_defaults),
+		cmocka_unit_test(gateways_are_whole_or_refused),
 		cmocka_unit_test(a_file_goes_over_the_defaults),
 		cmocka_unit_test(what_nobody_reads_is_named_with_its_line),
 		cmocka_unit_test(a_wrong_file_is_refused_with_file_and_reason),
