@@ -85,7 +85,8 @@ static bool is_attribute(struct view part, const char *name, struct view *ret)
 struct view preview_cookie(struct arena *a, struct view cookie, struct view prefix)
 {
 	struct view rest = cookie, part, value, path = VIEW_NONE;
-	char *out = arena_alloc(a, cookie.len + prefix.len + sizeof("; Path="));
+	size_t size = cookie.len + prefix.len + sizeof("; Path=");
+	char *out = arena_alloc(a, size);
 	bool first = true;
 	size_t n = 0;
 
@@ -105,8 +106,8 @@ struct view preview_cookie(struct arena *a, struct view cookie, struct view pref
 	}
 	if (view_starts(path, VIEW("/"))) {
 		path = view_is(path, "/") ? VIEW_NONE : path;
-		n += (size_t)sprintf(out + n, "; Path=" VIEW_FMT VIEW_FMT, VIEW_ARG(prefix),
-				     VIEW_ARG(path));
+		n += (size_t)snprintf(out + n, size - n, "; Path=" VIEW_FMT VIEW_FMT,
+				      VIEW_ARG(prefix), VIEW_ARG(path));
 	}
 	return view_mem(out, n);
 }
