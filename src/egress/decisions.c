@@ -24,6 +24,7 @@
 #include "egress/settings.h"
 #include "egress/webhook.h"
 #include "policy/net_policy.h"
+#include "policy/net_special.h"
 
 #define KEPT_MAX       1000
 #define KEPT_BYTES     (256u << 10) /* strings and all, for one sandbox */
@@ -282,6 +283,20 @@ static void tell(struct box *b, const struct entry *entry)
 			       b->id, what->name);
 }
 
+/* Addresses that a sandbox's system talks to by itself, or where clouds keep secrets: nobody means
+ * to allow them. */
+static bool is_worth_a_rule(const struct decision *what)
+{
+	static const char *const never[] = {"link-local", "loopback", "metadata",
+					    "multicast",  "reserved", "unspecified"};
+	const char *kind = net_special(what->v6, what->address);
+
+	for (size_t i = 0; kind && i < ARRAY_LEN(never); i++)
+		if (strcmp(kind, never[i]) == 0)
+			return false;
+	return true;
+}
+
 /* What a rule refuses on purpose is not needed, what the operator allows needs no rule, and what no
  * rule could allow is not worth one. */
 static void learn_from(struct box *b, const struct decision *what)
@@ -300,7 +315,7 @@ static void learn_from(struct box *b, const struct decision *what)
 		return;
 	if (what->name)
 		learn_name(d->learned, what->name);
-	else if (what->has_address)
+	else if (what->has_address && is_worth_a_rule(what))
 		learn_address(d->learned, what->v6, what->address);
 }
 

@@ -129,6 +129,8 @@ static void try_failed(struct delivery *d, const char *why)
 {
 	end_stages(d);
 	if (d->tries < TRIES) {
+		log_line(LOG_DEBUG, "the webhook was not told, trying again", LOG_S("box", d->box),
+			 LOG_S("err", why));
 		/* The timer knows by the status what it is for. */
 		d->status = -1;
 		loop_timer_start(d->timer, (uint64_t)AGAIN_MS << (d->tries - 1));

@@ -247,6 +247,28 @@ static void lenient_modes_learn(void **state)
 	assert_null(decisions_learned(box.decisions));
 }
 
+static void some_addresses_are_not_worth_a_rule(void **state)
+{
+	static const struct {
+		bool v6;
+		uint8_t address[16];
+	} cases[] = {
+		{true, {0xff, 0x02, [15] = 0x16}}, {true, {0xfe, 0x80, [15] = 1}},
+		{false, {169, 254, 169, 254}},	   {false, {224, 0, 0, 22}},
+		{false, {255, 255, 255, 255}},
+	};
+
+	box.policy.mode = NET_LEARN;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct decision what = {.kind = DECISION_FLOW, .has_address = true, .uid = -1};
+
+		what.v6 = cases[i].v6;
+		memcpy(what.address, cases[i].address, sizeof(what.address));
+		decisions_note(&box, &what);
+	}
+	assert_int_equal(learn_addresses(decisions_learned(box.decisions)), 0);
+}
+
 static void a_file_gets_a_line_each(void **state)
 {
 	char path[] = "/tmp/opensandbox-test-XXXXXX", line[600];
@@ -297,6 +319,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bytes_are_bounded_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lines_are_objects, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lenient_modes_learn, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(some_addresses_are_not_worth_a_rule, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_gets_a_line_each, set_up, tear_down),
 		cmocka_unit_test(no_file_is_no_error),
 	};
