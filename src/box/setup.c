@@ -23,7 +23,6 @@
 #include "box/cgroup.h"
 #include "box/filter.h"
 #include "box/harden.h"
-#include "box/netwatch.h"
 #include "box/rootfs.h"
 #include "box/volumes.h"
 #include "sys/clone.h"
@@ -49,12 +48,6 @@ static int enter_network(const struct setup *s, struct err *e)
 	if (setns(s->netns_fd, CLONE_NEWNET) < 0)
 		return err_set(e, -errno, "setns: %m");
 	return 0;
-}
-
-/* Here and not before the clone: nft takes its time, and there is nothing yet that could send. */
-static int close_network(const struct setup *s, struct err *e)
-{
-	return s->net_table.len > 0 ? netwatch_load(s->net_table, e) : 0;
 }
 
 /* The new root is the current directory since it was mounted. */
@@ -121,7 +114,6 @@ static const struct {
 } steps[] = {
 	{"cgroup", enter_cgroup},
 	{"network namespace", enter_network},
-	{"network policy", close_network},
 	{"root filesystem", rootfs_mount},
 	{"/proc", rootfs_mount_proc},
 	{"/sys", rootfs_mount_sys},

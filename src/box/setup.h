@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include "base/macro.h"
-#include "base/view.h"
 
 struct cgroup;
 struct err;
@@ -50,7 +49,6 @@ struct setup {
 	int userns_fd;
 	uint32_t id_base; /* first host id of the sandbox */
 	int netns_fd;
-	struct view net_table; /* of a policed network, for nft; empty: it is not policed */
 	const struct cgroup *cgroup;
 	const char *const
 		*cgroup_v1; /* controllers to show inside on v1, NULL-terminated; NULL = v2 */

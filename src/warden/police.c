@@ -23,13 +23,20 @@
 #include "box/netwatch.h"
 #include "policy/net_table.h"
 #include "sys/clone.h"
+#include "sys/nfbatch.h"
+#include "sys/nfcopy.h"
 #include "warden/options.h"
 #include "warden/record.h"
 #include "warden/warden.h"
 
+/* Running nft for each new box would be most of what making it costs. */
+#define COPY_MAX_BYTES (64u << 10)
+
 struct police {
-	struct net_table_options options;
-	struct buf table; /* with the ports that every new box has */
+	struct net_table_options options; /* with the ports that every new box has */
+	struct buf table;
+	struct nfbatch copy; /* the same as the kernel wants it */
+	bool copied;	     /* else nft has to do it */
 	bool possible;
 	char missing[320];
 };
@@ -45,8 +52,36 @@ static int write_table(const struct net_table_options *o, struct buf *out, struc
 	return net_table_write(o, out) < 0 ? err_set(e, -E2BIG, "the table is too long") : 0;
 }
 
+/* Where we are: what nft has loaded. */
+static int take_copy(struct nfbatch *ret, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	int r = nfbatch_open(&fd, e);
+
+	return r < 0 ? r : nfcopy_take(fd, NET_TABLE, ret, e);
+}
+
+/* In a namespace of its own a copy of the copy is the same again. */
+static bool copy_holds(struct nfbatch *copy, struct err *e)
+{
+	osb_cleanup(fd_closep) int fd = -1;
+	size_t len = copy->bytes.len;
+	struct nfbatch again;
+	bool same = false;
+
+	nfbatch_init(&again, COPY_MAX_BYTES);
+	if (unshare(CLONE_NEWNET) < 0)
+		err_set(e, -errno, "make a network namespace: %m");
+	else if (nfbatch_open(&fd, e) == 0 && nfbatch_commit(fd, copy, "copy", e) == 0 &&
+		 take_copy(&again, e) == 0)
+		same = view_eq(buf_view(&again.bytes), view_first(buf_view(&copy->bytes), len));
+	nfbatch_done(&again);
+	return same;
+}
+
 static int try_table(const struct warden *w, struct police *p, struct err *e)
 {
+	struct err why = ERR_NONE;
 	struct netwatch trial;
 	int r = write_table(&p->options, &p->table, e);
 
@@ -59,7 +94,11 @@ static int try_table(const struct warden *w, struct police *p, struct err *e)
 	if (r == 0)
 		r = netwatch_load(buf_view(&p->table), e);
 	netwatch_close(&trial);
+	p->copied = r == 0 && take_copy(&p->copy, &why) == 0 && copy_holds(&p->copy, &why);
 	come_back(w);
+	if (r == 0 && !p->copied)
+		log_line(LOG_WARN, "policed sandboxes are made slowly: nft loads each table",
+			 LOG_S("err", why.msg));
 	return r;
 }
 
@@ -75,6 +114,7 @@ struct police *police_new(const struct warden *w, const struct options *o)
 		.drop = o->drop_silently,
 	};
 	buf_init(&p->table, NET_TABLE_MAX_BYTES);
+	nfbatch_init(&p->copy, COPY_MAX_BYTES);
 	/* Without a way out there is nothing to police, and why is known. */
 	if (!netslots_nat(w->nets))
 		return p;
@@ -92,6 +132,7 @@ void police_free(struct police *p)
 	if (!p)
 		return;
 	buf_done(&p->table);
+	nfbatch_done(&p->copy);
 	free(p);
 }
 
@@ -110,11 +151,6 @@ int police_refuse(const struct police *p, struct err *e)
 	return err_set(e, -EOPNOTSUPP, "%s",
 		       p->missing[0] ? p->missing
 				     : "networks cannot be policed: sandboxes have none here");
-}
-
-struct view police_table(const struct police *p)
-{
-	return buf_view(&p->table);
 }
 
 static struct netwatch *watch_new(uint16_t dns_port, uint16_t http_port)
@@ -141,6 +177,20 @@ static int record(const struct netwatch *n, int box_fd, struct err *e)
 	return record_write_ports(box_fd, &ports, e);
 }
 
+static int prepare_inside(struct police *p, struct netwatch *n, struct err *e)
+{
+	int r = netwatch_open(n, e);
+
+	if (r < 0)
+		return r;
+	if (n->dns_port != p->options.dns_port || n->http_port != p->options.http_port)
+		return err_set(e, -EADDRINUSE, "a new namespace has its ports taken");
+	if (p->copied)
+		return nfbatch_commit(n->fds[WARDEN_NETWATCH_SETS], &p->copy, "close the network",
+				      e);
+	return netwatch_load(buf_view(&p->table), e);
+}
+
 int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd, struct err *e)
 {
 	const struct net_table_options *o = &w->police->options;
@@ -150,11 +200,8 @@ int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd, st
 	b->netwatch = watch_new(o->dns_port, o->http_port);
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return err_set(e, -errno, "enter the sandbox's namespace: %m");
-	r = netwatch_open(b->netwatch, e);
+	r = prepare_inside(w->police, b->netwatch, e);
 	come_back(w);
-	if (r == 0 &&
-	    (b->netwatch->dns_port != o->dns_port || b->netwatch->http_port != o->http_port))
-		r = err_set(e, -EADDRINUSE, "a new namespace has its ports taken");
 	if (r == 0)
 		r = record(b->netwatch, box_fd, e);
 	hide(b->netwatch);

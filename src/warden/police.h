@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "base/macro.h"
-#include "base/view.h"
 
 struct box;
 struct err;
@@ -23,10 +22,7 @@ bool police_possible(const struct police *p);
 const char *police_missing(const struct police *p);	  /* "" where there is nothing to say */
 int police_refuse(const struct police *p, struct err *e); /* -EOPNOTSUPP and why */
 
-/* For setup.h: the table of a new box. */
-struct view police_table(const struct police *p);
-
-/* A box that is being made: the sockets, before anything is in its namespace. */
+/* A box that is being made: the table and the sockets, before anything is in its namespace. */
 osb_must_check int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd,
 				  struct err *e);
 

@@ -200,7 +200,6 @@ static int start(struct warden *w, struct box *b, struct means *m, struct err *e
 		.userns_fd = m->userns_fd,
 		.id_base = idranges_base(b->id_index),
 		.netns_fd = m->netns_fd,
-		.net_table = b->policed ? police_table(w->police) : VIEW_NONE,
 		.cgroup = b->cgroup,
 		.cgroup_v1 = cgroups_shown(w->cgroups),
 		.filter = w->filter,
