@@ -14,9 +14,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "codec/dns.h"
 #include "codec/http1.h"
 #include "egress/box.h"
 #include "egress/egress.h"
+#include "egress/lookup.h"
 #include "egress/vault_int.h"
 #include "egress/vault_request.h"
 #include "net/connect.h"
@@ -36,7 +38,8 @@ struct request {
 	struct vault_dst dst;
 	bool https;
 	char name[256];
-	char *keep_as; /* the connection's name while it rests */
+	char *keep_as;	       /* the connection's name while it rests */
+	struct lookup *lookup; /* before anything else: where does the name lead? */
 	struct connect *connect;
 	struct tls_bridge *bridge;
 	struct http_call *call;
@@ -49,6 +52,7 @@ struct request {
 static void request_free(struct request *r)
 {
 	list_remove(&r->link);
+	lookup_free(r->lookup);
 	connect_free(r->connect);
 	tls_cancel(r->bridge);
 	http_call_free(r->call);
@@ -329,47 +333,92 @@ static void on_collected(struct http_exchange *x, struct view body, void *arg)
 		start(r);
 }
 
-static void begin(struct vault_conn *c, struct http_exchange *x,
-		  const struct vault_request_out *out, const char *name)
+static struct request *request_new(struct vault_conn *c, struct http_exchange *x, const char *name)
 {
 	struct request *r = mem_new(struct request);
 
 	r->proxy = c->proxy;
 	r->x = x;
 	r->held = vault_held_ref(c->proxy->held);
-	r->out = *out;
 	r->dst = c->dst;
 	r->https = c->https;
 	memcpy(r->name, name, strlen(name) + 1);
-	/* Never another sandbox's, another host's or another server's. */
-	r->keep_as = mem_printf("%s %s %s %s %u", c->proxy->box->id, c->https ? "https" : "http",
-				name, c->dst.ip, c->dst.port);
 	list_push_back(&c->proxy->requests, &r->link);
 	http_on_gone(x, on_gone, r);
 	http_on_drained(x, on_reply_drained, r);
+	return r;
+}
+
+static void begin(struct vault_conn *c, struct http_exchange *x,
+		  const struct vault_request_out *out, const char *name)
+{
+	struct request *r = request_new(c, x, name);
+
+	r->out = *out;
+	/* Never another sandbox's, another host's or another server's. */
+	r->keep_as = mem_printf("%s %s %s %s %u", c->proxy->box->id, c->https ? "https" : "http",
+				name, c->dst.ip, c->dst.port);
 	if (out->body_kind != VAULT_BODY_NONE)
 		http_body_collect(x, VAULT_REQUEST_BODY_MAX, on_collected, r);
 	else
 		start(r);
 }
 
-void vault_exchange(struct http_exchange *x, void *app)
+/* ---- whose address is it? ---- */
+
+static void handle(struct vault_conn *c, struct http_exchange *x, bool may_look);
+
+static void on_found(void *arg, const struct dns_address *v, size_t n, const struct err *e)
 {
+	struct request *r = arg;
+	struct http_exchange *x = r->x;
 	struct vault_conn *c = http_owner(x);
+
+	(void)e;
+	for (size_t i = 0; i < n; i++)
+		if (v[i].v6 == r->dst.v6 &&
+		    memcmp(v[i].bytes, r->dst.bytes, r->dst.v6 ? 16 : 4) == 0)
+			memcpy(c->proven, r->name, sizeof(c->proven));
+	handle(c, let_go(r), /* may_look= */ false);
+}
+
+/* The sandbox has not asked for the name, or was forgotten to have. */
+static bool look_up(struct vault_conn *c, struct http_exchange *x, const char *name)
+{
+	struct box *b = c->proxy->box;
+	struct err e = ERR_NONE;
+	struct request *r = request_new(c, x, name);
+
+	if (lookup_new(b->egress, name, b->settings->dns_upstream_timeout, on_found, r, &r->lookup,
+		       &e) == 0)
+		return true;
+	(void)let_go(r);
+	return false;
+}
+
+static void handle(struct vault_conn *c, struct http_exchange *x, bool may_look)
+{
 	struct vault_request_out out = {0};
 	const char *why = NULL;
 	char name[256];
 	int status;
 
-	(void)app;
 	if (!c || !c->proxy || c->proxy->broken || !c->proxy->held) {
 		refuse(x, 503, "the credential vault is not available\n");
 		return;
 	}
 	status = vault_request_make(c, x, name, &out, &why);
+	if (status == VAULT_REQUEST_ASTRAY && may_look && look_up(c, x, name))
+		return;
 	vault_note(c->proxy, &c->dst, name, c->https, status ? why : NULL);
 	if (status)
 		refuse(x, status, why);
 	else
 		begin(c, x, &out, name);
+}
+
+void vault_exchange(struct http_exchange *x, void *app)
+{
+	(void)app;
+	handle(http_owner(x), x, /* may_look= */ true);
 }

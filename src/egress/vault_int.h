@@ -75,7 +75,8 @@ struct vault_conn {
 	struct vault_dst dst;
 	size_t peeked; /* bytes that were looked at, in vain */
 	bool https;
-	char name[256]; /* that it asked for; "" = none */
+	char name[256];	  /* that it asked for; "" = none */
+	char proven[256]; /* a name that we found to lead to `dst` ourselves */
 };
 
 /* vault_listen.c */
@@ -89,8 +90,9 @@ const char *vault_refusal(struct vault_proxy *p, const struct vault_dst *d, cons
 void vault_note(struct vault_proxy *p, const struct vault_dst *d, const char *name, bool https,
 		const char *why);
 
-/* Does the name lead to this address, as far as the sandbox was told? */
-bool vault_leads_to(const struct vault_proxy *p, const char *name, const struct vault_dst *d);
+/* Does the name lead where the connection was meant to go?  TLS proves it later; else it must have
+ * been asked for, by the sandbox or by us. */
+bool vault_leads_to(const struct vault_conn *c, const char *name);
 
 /* A connection to it, and that it is no address of this machine: -1 with a sentence otherwise. */
 osb_must_check int vault_connect(struct vault_proxy *p, const struct vault_dst *d,

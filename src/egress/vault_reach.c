@@ -86,9 +86,10 @@ void vault_note(struct vault_proxy *p, const struct vault_dst *d, const char *na
 		decisions_note(p->box, &what);
 }
 
-bool vault_leads_to(const struct vault_proxy *p, const char *name, const struct vault_dst *d)
+bool vault_leads_to(const struct vault_conn *c, const char *name)
 {
-	return leases_leads(p->box, name, d->v6, d->bytes);
+	return c->https || strcmp(c->proven, name) == 0 ||
+	       leases_leads(c->proxy->box, name, c->dst.v6, c->dst.bytes);
 }
 
 int vault_connect(struct vault_proxy *p, const struct vault_dst *d,

@@ -175,19 +175,12 @@ static int refuse(int status, const char *why, const char **ret)
 	return status;
 }
 
-/* The secret goes where the name leads: TLS proves it, without TLS the sandbox could say any
- * address. */
-static bool leads_there(const struct vault_conn *c, const char *name)
-{
-	return c->https || vault_leads_to(c->proxy, name, &c->dst);
-}
-
 static int check(struct vault_conn *c, struct http_exchange *x, char name[256], const char **why)
 {
 	if (!read_host(x, c->dst.port, name) || !is_origin_form(http_head(x)->target))
 		return refuse(400, "the request names no host, or another port\n", why);
 	if (c->https && strcmp(name, c->name) != 0)
-		return refuse(421, "the connection is for another host\n", why);
+		return refuse(400, "the connection is for another host\n", why);
 	if (vault_refusal(c->proxy, &c->dst, name))
 		return refuse(403, "the network policy does not allow this\n", why);
 	return 0;
@@ -212,8 +205,9 @@ int vault_request_make(struct vault_conn *c, struct http_exchange *x, char ret_n
 		b = NULL;
 		break;
 	case VAULT_BOUND:
-		if (!leads_there(c, ret_name))
-			return refuse(403, "the address is not one of the host's\n", ret_why);
+		if (!vault_leads_to(c, ret_name))
+			return refuse(VAULT_REQUEST_ASTRAY,
+				      "the address is not one of the host's\n", ret_why);
 		log_line(LOG_DEBUG, "credentials added", LOG_S("box", c->proxy->box->id),
 			 LOG_S("binding", vault_binding_name(b)), LOG_S("host", ret_name),
 			 LOG_I("revision", vault_revision(v)));

@@ -29,6 +29,8 @@ struct vault_request_out {
 	struct view body;
 };
 
+#define VAULT_REQUEST_ASTRAY 421 /* the connection leads to somebody else, as far as is known */
+
 /* 0, or the status to refuse it with, and a sentence.  `ret_name` is the host, "" if it has none.
  */
 osb_must_check int vault_request_make(struct vault_conn *c, struct http_exchange *x,
