@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the route tables of src/execd and src/server with their specs, in both directions.
+"""Compares the route tables of the programs with their specs, in both directions.
 
     check_api.py [SOURCE_DIRECTORY SPEC...]
 
@@ -22,9 +22,10 @@ TABLE = re.compile(r"\bstruct\s+route\s+(\w+)\s*\[\s*\w*\s*\]\s*=\s*\{(.*?)\n\};
 TEXT = r'(?:\s*(?:"[^"\n]*"|[A-Z][A-Z0-9_]*))+\s*'
 ROW = re.compile(r"\{(?!\s*NULL\b)(" + TEXT + r"),(" + TEXT + r"),\s*\w+\s*,([^{}]*)\}")
 EXECD_SPEC = "specs/execd.yaml"
+EGRESS_SPEC = "specs/egress.yaml"
 SERVER_SPECS = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "specs").glob("*.yaml")
-                      if file != ROOT / EXECD_SPEC)
-CHECKED = (("src/execd", EXECD_SPEC), ("src/server", *SERVER_SPECS))
+                      if file not in (ROOT / EXECD_SPEC, ROOT / EGRESS_SPEC))
+CHECKED = (("src/execd", EXECD_SPEC), ("src/egress", EGRESS_SPEC), ("src/server", *SERVER_SPECS))
 OPEN = "open"
 PREFIXES = {"ROUTE_ROOT_ONLY": "root", "ROUTE_V1_ONLY": "v1"}
 MACRO = re.compile(r'^\s*#\s*define\s+(\w+)\s+("[^"\n]*")', re.M)

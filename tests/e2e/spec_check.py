@@ -24,7 +24,7 @@ def pattern_of(path, item):
 
 # What is written out wins over a parameter, as in the router.
 PATTERNS = sorted(((pattern_of(path, item), path, item, spec)
-                   for name, spec in FILES.items() if name != "execd.yaml"
+                   for name, spec in FILES.items() if name not in ("execd.yaml", "egress.yaml")
                    for path, item in spec["paths"].items()),
                   key=lambda row: [part.startswith("{") for part in row[1].split("/")])
 

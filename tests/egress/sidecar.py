@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import egress_spec
 from small_dns import Answer, query, read_exactly
 from small_internet import RESOLVER, wait_for
 
@@ -194,7 +195,9 @@ class Sidecar:
         try:
             c.request(method, path, body, headers)
             r = c.getresponse()
-            return r.status, dict(r.getheaders()), r.read().decode()
+            got = r.status, dict(r.getheaders()), r.read().decode()
+            egress_spec.check(method, path, *got)
+            return got
         finally:
             c.close()
 

@@ -30,7 +30,8 @@ class Hook:
                 return
             data += piece
         head, _, body = data.partition(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n")
+                      if line.lower().startswith(b"content-length"))
         while len(body) < length:
             body += conn.recv(65536)
         with self.lock:
@@ -52,8 +53,8 @@ def certificate(directory, name):
         pytest.skip("the openssl program is not installed")
     for what, more in (("ca", ("-addext", "basicConstraints=critical,CA:TRUE")),
                        ("server", ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", f"subjectAltName=DNS:{name}"))):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-days", "2", "-subj", f"/CN={what}", "-keyout", f"{what}.key", "-out", f"{what}.pem", *more],
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-days", "2", "-subj", f"/CN={what}", "-keyout", f"{what}.key", "-out", f"{what}.pem", *more],
                        cwd=directory, check=True, capture_output=True)
     return directory / "ca.pem", directory / "server.pem", directory / "server.key"
 
