@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -53,15 +54,20 @@ static void fail(struct http_exchange *x, const struct ingress *i, enum preview_
 
 /* ---- the other server ---- */
 
-static void dial(struct http_exchange *x, struct ingress *i);
+static void dial(struct http_exchange *x, struct ingress *i, const struct sandbox *b);
 
 static void upstream_failed(struct http_exchange *x, int code, const char *message)
 {
 	struct ingress *i = http_user(x);
 
 	if (code == -ESTALE) {
+		const struct sandbox *b = sandboxes_find(i->app->sandboxes, i->preview.to.id);
+
 		i->fresh = true;
-		dial(x, i);
+		if (b)
+			dial(x, i, b);
+		else
+			fail(x, i, PREVIEW_UNKNOWN, NULL);
 		return;
 	}
 	fail(x, i, preview_problem_of(code), code == -ECONNREFUSED ? NULL : message);
@@ -81,23 +87,39 @@ struct asking {
 	struct http_proxy_options o;
 	struct http1_header add[4];
 	char host[PREVIEW_HOST_MAX];
-	char keep_as[64];
+	struct keep_as {
+		char id[40];
+		uint16_t port;
+	} keep_as;
 };
 
-static void prepare(struct http_exchange *x, const struct ingress *i, struct asking *a)
+/* Where the request comes from: as we see it, or as the gateway in front of us did. */
+static void add_origin(struct http_exchange *x, const struct ingress *i, struct asking *a)
+{
+	struct view host = VIEW_NONE, scheme = view_of(http_scheme(x)), from = http_peer(x);
+
+	(void)http_header(x, "Host", &host);
+	if (i->front) {
+		(void)http_header(x, "X-Forwarded-Host", &host);
+		(void)http_header(x, "X-Forwarded-Proto", &scheme);
+		(void)http_header(x, "X-Forwarded-For", &from);
+	}
+	a->add[1] = (struct http1_header){VIEW("X-Forwarded-Host"), host};
+	a->add[2] = (struct http1_header){VIEW("X-Forwarded-Proto"), scheme};
+	a->add[3] = (struct http1_header){VIEW("X-Forwarded-For"), from};
+}
+
+static void prepare(struct http_exchange *x, const struct ingress *i, const struct sandbox *b,
+		    struct asking *a)
 {
 	const struct config *c = i->app->config;
 	uint16_t port = i->preview.to.port;
-	struct view outer = VIEW_NONE;
 
-	(void)http_header(x, "Host", &outer);
 	preview_host(port, a->host);
-	snprintf(a->keep_as, sizeof(a->keep_as), VIEW_FMT ":%u",
-		 VIEW_ARG(view_first(i->preview.to.id, 40)), port);
+	a->keep_as = (struct keep_as){.port = port};
+	memcpy(a->keep_as.id, b->id, sizeof(b->id));
 	a->add[0] = (struct http1_header){VIEW("Host"), view_of(a->host)};
-	a->add[1] = (struct http1_header){VIEW("X-Forwarded-Host"), outer};
-	a->add[2] = (struct http1_header){VIEW("X-Forwarded-Proto"), view_of(http_scheme(x))};
-	a->add[3] = (struct http1_header){VIEW("X-Forwarded-For"), http_peer(x)};
+	add_origin(x, i, a);
 	a->o = (struct http_proxy_options){
 		.target = {.fd = -1, .connect_timeout_ms = CONNECT_MS},
 		.path = i->preview.target,
@@ -106,7 +128,7 @@ static void prepare(struct http_exchange *x, const struct ingress *i, struct ask
 		.add_headers_n = ARRAY_LEN(a->add),
 		.rewrite = rewrite,
 		.hides_server = true,
-		.keep_as = view_of(a->keep_as),
+		.keep_as = view_mem(&a->keep_as, sizeof(a->keep_as)),
 		.head_timeout_ms = port == ENDPOINTS_EXECD_PORT
 					   ? 0
 					   : (uint64_t)c->ingress_answer_timeout_seconds * 1000,
@@ -119,6 +141,8 @@ static void connected(void *arg, int fd, const struct err *e)
 	struct waiting *w = arg;
 	struct app *app = w->app;
 	struct http_exchange *x = waiting_end(w);
+	const struct ingress *i;
+	const struct sandbox *b;
 	struct asking a;
 
 	if (!x) {
@@ -129,25 +153,27 @@ static void connected(void *arg, int fd, const struct err *e)
 		upstream_failed(x, e->code, e->msg);
 		return;
 	}
-	prepare(x, http_user(x), &a);
+	i = http_user(x);
+	b = sandboxes_find(app->sandboxes, i->preview.to.id);
+	if (!b) {
+		fd_close(fd);
+		fail(x, i, PREVIEW_UNKNOWN, NULL);
+		return;
+	}
+	prepare(x, i, b, &a);
 	a.o.target.fd = fd;
 	http_proxy(app->loop, app->proxies, x, &a.o);
 }
 
-static void dial(struct http_exchange *x, struct ingress *i)
+static void dial(struct http_exchange *x, struct ingress *i, const struct sandbox *b)
 {
 	struct app *app = i->app;
 	struct runtime *r = app->runtime;
-	struct sandbox *b = sandboxes_find(app->sandboxes, i->preview.to.id);
 	uint16_t port = i->preview.to.port;
 	struct asking a;
 
-	if (!b) {
-		fail(x, i, PREVIEW_UNKNOWN, NULL);
-		return;
-	}
 	if (!i->fresh) {
-		prepare(x, i, &a);
+		prepare(x, i, b, &a);
 		if (http_proxy_again(app->loop, app->proxies, x, &a.o))
 			return;
 	}
@@ -198,6 +224,8 @@ static bool check_access(struct http_exchange *x, struct ingress *i, const struc
 	struct view secure = VIEW_NONE, token = view_of(b->spec.secure_token);
 	const char *why = NULL;
 
+	if (i->front)
+		return true;
 	preview_take_signature(&i->preview, token.len > 0, c->ingress_keys, c->ingress_keys_n);
 	(void)http_header(x, PREVIEW_SECURE_HEADER, &secure);
 	switch (preview_check(token, secure, &i->preview.to, c->ingress_keys, c->ingress_keys_n,
@@ -264,7 +292,7 @@ void ingress_pass(struct http_exchange *x, struct ingress *i)
 		return;
 	case SANDBOX_RUNNING:
 		sandboxes_accessed(app->sandboxes, b);
-		dial(x, i);
+		dial(x, i, b);
 		return;
 	default:
 		fail(x, i, PREVIEW_ENDED, b->message);
@@ -313,25 +341,40 @@ struct view ingress_target(struct http_exchange *x)
 	return view_of(text);
 }
 
+/* Whoever stands in front of us has the API key. */
+static bool is_front(struct http_exchange *x, const struct config *c)
+{
+	struct view key;
+
+	return c->api_key && http_header(x, "OPEN-SANDBOX-API-KEY", &key) &&
+	       bytes_equal_secret(key, view_of(c->api_key));
+}
+
 struct ingress *ingress_find(struct http_exchange *x, struct app *app)
 {
 	const struct config *c = app->config;
 	struct preview_request r = {.target = ingress_target(x)};
+	enum preview_mode mode = (enum preview_mode)c->gateway_mode;
 	struct ingress *i;
+	bool front;
 
-	if (!c->ingress_gateway || !r.target.p)
+	if (!r.target.p)
 		return NULL;
 	(void)http_header(x, "Host", &r.host);
 	if (!http_header(x, PREVIEW_TO_HEADER, &r.to))
 		(void)http_header(x, PREVIEW_OLD_HEADER, &r.to);
-	if (!is_for_gateway(c, &r))
+	front = r.to.p && is_front(x, c);
+	if (front)
+		mode = PREVIEW_HEADER;
+	else if (!c->ingress_gateway || !is_for_gateway(c, &r))
 		return NULL;
 	i = arena_alloc(http_arena(x), sizeof(*i));
 	if (!i)
 		return NULL;
 	i->app = app;
 	i->gateway = true;
-	if (!preview_find((enum preview_mode)c->gateway_mode, &r, &i->preview))
+	i->front = front;
+	if (!preview_find(mode, &r, &i->preview))
 		i->preview.to.port = 0;
 	return i;
 }

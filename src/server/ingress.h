@@ -2,7 +2,7 @@
  * server/ingress.h - requests for ports of sandboxes: found, admitted, passed on, or told why not.
  *
  * They come below /sandboxes/{id}/proxy/{port}, or as the gateway's (config [ingress]): by host, by
- * header or by path.
+ * header or by path.  Or from a gateway in front of us, by header and with the API key.
  */
 #pragma once
 
@@ -21,6 +21,7 @@ struct ingress {
 	struct app *app;
 	struct preview preview;
 	bool gateway;  /* the gateway's; else the server's own path */
+	bool front;    /* from opensandbox-ingress, which has checked it */
 	bool admitted; /* it was checked, and waited for its sandbox */
 	bool fresh;    /* no kept connection will do */
 };
