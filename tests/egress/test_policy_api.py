@@ -163,7 +163,8 @@ def test_delete_nothing(sidecar):
 
 
 @pytest.mark.parametrize("body,words", [("", "empty body"), ("[]", "empty array"), ("{}", "array"),
-                                        ("not-json", "invalid delete targets"), ("[1]", "string"), ('["a.org", null]', "string")])
+                                        ("not-json", "invalid delete targets"), ("[1]", "string"),
+                                        ('["a.org", null]', "string")])
 def test_deletions_that_are_none(sidecar, body, words):
     sidecar.api("PUT", "/policy", rules("a.org"))
     assert words in sidecar.api("DELETE", "/policy", body, expect=400)

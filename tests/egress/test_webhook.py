@@ -54,7 +54,8 @@ def certificate(directory, name):
     for what, more in (("ca", ("-addext", "basicConstraints=critical,CA:TRUE")),
                        ("server", ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", f"subjectAltName=DNS:{name}"))):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                        "-nodes", "-days", "2", "-subj", f"/CN={what}", "-keyout", f"{what}.key", "-out", f"{what}.pem", *more],
+                        "-nodes", "-days", "2", "-subj", f"/CN={what}", "-keyout", f"{what}.key",
+                        "-out", f"{what}.pem", *more],
                        cwd=directory, check=True, capture_output=True)
     return directory / "ca.pem", directory / "server.pem", directory / "server.key"
 
