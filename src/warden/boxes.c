@@ -209,7 +209,7 @@ static void keep_network(struct box *b)
 {
 	char path[32];
 
-	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX || b->policed ||
+	if (!b->is_ours || !b->is_child || b->net_slot == UINT32_MAX || b->netwatch ||
 	    b->kind->volumes_n > 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", b->pid);

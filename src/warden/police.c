@@ -170,9 +170,19 @@ static void hide(struct netwatch *n)
 		n->fds[i] = clone_hide_fd(n->fds[i]);
 }
 
-static int record(const struct netwatch *n, int box_fd, struct err *e)
+/* Tables of one sort do the same; the operator may have changed his mind since one was loaded. */
+static uint32_t sort_of(const struct net_table_options *o)
 {
-	struct record_ports ports = {.dns = n->dns_port, .http = n->http_port};
+	return 1u | (o->names_only ? 2u : 0) | (o->drop ? 4u : 0);
+}
+
+static int record(const struct police *p, const struct netwatch *n, int box_fd, struct err *e)
+{
+	struct record_ports ports = {
+		.dns = n->dns_port,
+		.http = n->http_port,
+		.sort = sort_of(&p->options),
+	};
 
 	return record_write_ports(box_fd, &ports, e);
 }
@@ -198,12 +208,13 @@ int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd, st
 
 	b->policed = true;
 	b->netwatch = watch_new(o->dns_port, o->http_port);
+	b->table_sort = sort_of(o);
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return err_set(e, -errno, "enter the sandbox's namespace: %m");
 	r = prepare_inside(w->police, b->netwatch, e);
 	come_back(w);
 	if (r == 0)
-		r = record(b->netwatch, box_fd, e);
+		r = record(w->police, b->netwatch, box_fd, e);
 	hide(b->netwatch);
 	return r;
 }
@@ -212,6 +223,7 @@ void police_adopt(struct box *b, const struct record_ports *ports)
 {
 	b->policed = true;
 	b->netwatch = watch_new(ports->dns, ports->http);
+	b->table_sort = ports->sort;
 }
 
 /* Inside: the sockets, and a table if there is none that fits them. */
@@ -225,7 +237,8 @@ static int open_inside(const struct police *p, struct box *b, bool *ret_new, str
 
 	if (r < 0)
 		return r;
-	*ret_new = !b->policed || n->dns_port != dns || n->http_port != http;
+	*ret_new = !b->policed || n->dns_port != dns || n->http_port != http ||
+		   b->table_sort != sort_of(&p->options);
 	if (!*ret_new)
 		return 0;
 	o.dns_port = n->dns_port;
@@ -248,12 +261,13 @@ static int open_and_record(struct warden *w, struct box *b, struct err *e)
 		return err_set(e, -errno, "enter the sandbox's namespace: %m");
 	r = open_inside(w->police, b, &fresh, e);
 	come_back(w);
-	return r == 0 && fresh ? record(b->netwatch, box_fd, e) : r;
+	return r == 0 && fresh ? record(w->police, b->netwatch, box_fd, e) : r;
 }
 
 int police_open(struct warden *w, struct box *b, struct err *e)
 {
 	const struct net_table_options *o = &w->police->options;
+	struct netwatch before;
 	int r;
 
 	if (!w->police->possible)
@@ -262,12 +276,16 @@ int police_open(struct warden *w, struct box *b, struct err *e)
 		b->netwatch = watch_new(o->dns_port, o->http_port);
 	if (b->netwatch->fds[0] >= 0)
 		return 0;
+	before = *b->netwatch;
 	r = open_and_record(w, b, e);
 	if (r < 0) {
+		/* The next one to ask begins where we did. */
 		netwatch_close(b->netwatch);
+		*b->netwatch = before;
 		return r;
 	}
 	hide(b->netwatch);
+	b->table_sort = sort_of(o);
 	b->policed = true;
 	return 0;
 }

@@ -18,9 +18,11 @@ struct record {
 osb_must_check int record_write(int box_fd, const struct record *r, struct err *e);
 osb_must_check int record_read(int box_fd, struct record *ret, struct err *e);
 
-/* Of a policed box, beside its record: where its network's filter listens. */
+/* Of a policed box, beside its record: where its network's filter listens, and what sort of table
+ * leads there. */
 struct record_ports {
 	uint16_t dns, http;
+	uint32_t sort;
 };
 
 osb_must_check int record_write_ports(int box_fd, const struct record_ports *p, struct err *e);

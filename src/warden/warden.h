@@ -57,9 +57,11 @@ struct box {
 	int start_fd;	   /* a seed's: the start file goes here; -1 afterwards */
 	uint32_t id_index; /* of its range of host ids */
 	uint32_t net_slot;
-	bool policed;		   /* its network is, and never serves another */
-	struct netwatch *netwatch; /* or NULL */
-	int netns_fd;		   /* BOX_ENDING: kept so that it may serve again, or -1 */
+	bool policed;	     /* its network is */
+	uint32_t table_sort; /* then; see police.c */
+	/* NULL: nobody has asked for it; else its network never serves another. */
+	struct netwatch *netwatch;
+	int netns_fd; /* BOX_ENDING: kept so that it may serve again, or -1 */
 	struct cgroup *cgroup;
 	uint64_t oom_kills;
 	int exit_status; /* BOX_DEAD: as of waitpid(2), or -1 */

@@ -289,6 +289,51 @@ def test_a_port_that_was_taken_meanwhile_is_passed_over(make_warden, outside):
         answers_questions(b, sockets, "remembered")
 
 
+def table_of(box):
+    return nft(box, "list", "table", "inet", "opensandbox")
+
+
+def test_names_alone_can_be_policed(make_warden, outside):
+    w = make_warden(seeds=0, more=["--police-names-only"])
+    b = w.create(network=POLICED)
+    assert reach(b, OUTSIDE, 7777).startswith("connected")
+    with watched(b) as sockets:
+        answers_questions(b, sockets, "answer")
+
+
+def test_another_sort_of_table_replaces_the_old_one(make_warden, outside):
+    w = make_warden(seeds=0, more=["--police-drop"])
+    b = w.create(network=POLICED)
+    assert "reject" not in table_of(b)
+    w.kill()
+    w = make_warden(state=w.state, listed=False, seeds=0)
+    b = w.adopt(b)
+    w.list_end()
+    add(b, "allow4", OUTSIDE)
+    assert "reject" not in table_of(b)
+    with watched(b) as sockets:
+        assert "reject" in table_of(b) and OUTSIDE not in table_of(b)
+        assert "refused" in reach(b, OUTSIDE, 7777)
+        answers_questions(b, sockets, "answer")
+        add(b, "allow4", OUTSIDE)
+        with watched(b):
+            assert OUTSIDE in table_of(b)
+
+
+def test_without_egress_policed_sandboxes_stay_closed(make_warden, outside):
+    w = make_warden(seeds=0)
+    b = w.create(network=POLICED)
+    w.kill()
+    w = make_warden(state=w.state, listed=False, seeds=0, more=["--no-policing"])
+    assert not w.can & CAN_POLICE and "opensandbox-egress" in w.missing
+    b = w.adopt(b)
+    w.list_end()
+    with pytest.raises(Failed) as failed:
+        b.netwatch()
+    assert failed.value.code == -95 and "opensandbox-egress" in str(failed.value)
+    assert "refused" in reach(b, OUTSIDE, 7777)
+
+
 def test_a_policed_network_never_serves_another(make_warden):
     w = make_warden(seeds=2)
     for create in (lambda: w.create(network=POLICED), w.create):

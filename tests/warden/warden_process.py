@@ -121,7 +121,7 @@ class Box:
 
 class Warden:
     def __init__(self, program, daemon, state=None, seeds=2, subnet="10.213.0.0/16",
-                 wrap=(), host_paths=()):
+                 wrap=(), host_paths=(), more=()):
         self.made_state = state is None
         self.state = pathlib.Path(state or tempfile.mkdtemp(prefix="osb-warden."))
         status = self.state.stat()
@@ -134,6 +134,7 @@ class Warden:
         arguments = [*wrap, program, "--state-dir", str(self.state), "--execd", str(daemon),
                      "--supervisor-fd", str(theirs.fileno()), "--seeds", str(seeds)]
         arguments += ["--subnet", subnet] if subnet else ["--no-network"]
+        arguments += more
         for path in host_paths:
             arguments += ["--host-path", str(path)]
         self.process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()],
