@@ -82,7 +82,7 @@ static void get_policy(struct http_exchange *x, void *app)
 	end_status(&w, x, &out);
 }
 
-static void reply_changed(const struct change *c)
+static void reply_changed(struct change *c)
 {
 	osb_cleanup(buf_done) struct buf out = BUF_INIT(4096);
 	struct json_writer w;
@@ -94,7 +94,7 @@ static void reply_changed(const struct change *c)
 		json_put_cstr(&w, "enforcementMode", c->api->egress->settings->mode);
 	if (c->reason)
 		json_put_cstr(&w, "reason", c->reason);
-	end_status(&w, c->x, &out);
+	end_status(&w, take_ptr(c->x), &out);
 }
 
 static int status_of(int code)
@@ -131,7 +131,7 @@ static void refuse(struct change *c, int status, const char *what, const struct 
 {
 	log_line(LOG_WARN, "policy not changed", LOG_S("box", c->id), LOG_S("err", e->msg));
 	if (c->x)
-		api_reply_text(c->x, status, "%s%s", what, e->msg);
+		api_reply_text(take_ptr(c->x), status, "%s%s", what, e->msg);
 	change_over(c);
 }
 
