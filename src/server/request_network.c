@@ -20,15 +20,12 @@
 #define POLICY_MAX (2u << 20) /* requests are smaller; escapes may make them longer */
 #define PREFIX	   "OPENSANDBOX_EGRESS_"
 
-/* What a request may tell the filter of its own sandbox, behind PREFIX. */
+/* What a request may tell the filter of its own sandbox, behind PREFIX.  One filter serves all:
+ * what is about the whole of it, as its log, is the operator's. */
 static const char *const settings[] = {
-	"LOG_LEVEL",
 	"DNS_UPSTREAM_TIMEOUT",
 	"MITMPROXY_SSL_INSECURE",
-	"MITMPROXY_TRANSPARENT",
-	"MITMPROXY_EXTRA_PORTS",
 	"DENY_WEBHOOK",
-	"METRICS_EXTRA_ATTRS",
 	"CREDENTIAL_VAULT_REQUIRE_TLS",
 	"CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH",
 	"CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS",

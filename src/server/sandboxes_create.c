@@ -18,6 +18,7 @@
 #include "server/expiry.h"
 #include "server/images.h"
 #include "server/policing.h"
+#include "server/request_fields.h"
 #include "server/sandboxes_int.h"
 #include "server/volume.h"
 #include "server/volumes.h"
@@ -88,7 +89,7 @@ static void undo(struct operation *op, int status, const struct err *e)
 	struct sandbox *b = op->sandbox;
 	struct failure f = FAILURE_NONE;
 
-	failure_set(&f, status, "DOCKER::SANDBOX_START_FAILED",
+	failure_set(&f, status, status == 400 ? REQUEST_CODE : "DOCKER::SANDBOX_START_FAILED",
 		    "the sandbox could not be started: %s", e->msg);
 	if (status == 503)
 		f.retry_after_s = 1;
@@ -122,7 +123,7 @@ static void policed(void *arg, const struct err *e)
 	struct operation *op = arg;
 
 	if (e)
-		undo(op, 503, e);
+		undo(op, e->code == -EINVAL ? 400 : 503, e);
 	else
 		record(op);
 }

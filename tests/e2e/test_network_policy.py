@@ -115,6 +115,31 @@ def test_the_entrypoint_waits_for_names_and_is_never_free(server, internet):
     server.delete(box)
 
 
+def is_running(argv):
+    wanted = "\0".join(argv).encode()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if wanted in path.read_bytes():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def test_a_create_that_fails_leaves_nothing(server, internet):
+    """The filter cannot do what one of its variables says."""
+    entrypoint = ["sleep", f"9{os.getpid()}"]
+    message = server.fails("POST", "/v1/sandboxes", 400, "SANDBOX::INVALID_PARAMETER", server.create_request(
+        networkPolicy=policy("allow good.test"), entrypoint=entrypoint,
+        env={"OPENSANDBOX_EGRESS_DNS_UPSTREAM_TIMEOUT": "soon"}))
+    assert "DNS_UPSTREAM_TIMEOUT" in message
+    assert server.all_ids() == []
+    eventually(lambda: not is_running(entrypoint), "it still runs")
+    box = server.policed("allow good.test", env={"OPENSANDBOX_EGRESS_DNS_UPSTREAM_TIMEOUT": "9"})
+    assert server.fetch(box, "http://good.test/").strip() == "GET good.test /"
+    server.delete(box)
+
+
 def test_one_sandbox_is_not_another(server, internet):
     one, two = server.policed("allow good.test"), server.policed("allow bad.test")
     assert server.fetch(one, "http://good.test/").strip() == "GET good.test /"
@@ -318,19 +343,22 @@ def test_a_sandbox_that_has_ended_says_so(server, internet):
     server.delete(box)
 
 
-def links(server):
-    return server.world.host.ip("link", "show").stdout.count(f"ob{server.tag}")
+def routes(server):
+    """To sandboxes, on the host: an address each."""
+    return set(server.world.host.ip("route", "show").stdout.split())
 
 
 def test_deleted_sandboxes_leave_nothing(server, internet):
     """A namespace that egress still held would keep its link."""
     boxes = [server.policed("allow good.test") for _ in range(4)]
+    addresses = set()
     for box in boxes:
         assert server.fetch(box, "http://good.test/").strip() == "GET good.test /"
-    before = links(server)
+        addresses.add(server.out(box, "hostname -I").split()[0])
+    assert addresses <= routes(server) and len(addresses) == len(boxes)
     for box in boxes:
         server.delete(box)
-    eventually(lambda: links(server) <= before - len(boxes), lambda: f"{links(server)} of {before} links stay")
+    eventually(lambda: not addresses & routes(server), lambda: f"{addresses & routes(server)} stay")
     fds = len(os.listdir(f"/proc/{server.child('egress')}/fd"))
     again = [server.policed("allow good.test") for _ in range(4)]
     for box in again:

@@ -221,7 +221,8 @@ def test_aliases_and_records_that_nobody_asked_for(box, internet):
     internet.dns.zone = {"good.test": smuggle, "bad.test": [("A", BAD)],
                          "alias.test": [("CNAME", "good.test")], "loop.test": [("CNAME", "loop.test")]}
     said = inside(box, f"""
-tell([ask("good.test", "8.8.8.8")[0], connect({BAD!r}, 80), ask("alias.test", "8.8.8.8"), ask("bad.test", "8.8.8.8")])""")
+tell([ask("good.test", "8.8.8.8")[0], connect({BAD!r}, 80), ask("alias.test", "8.8.8.8"),
+      ask("bad.test", "8.8.8.8")])""")
     assert said[0] == 0 and said[1] in REFUSED
     assert said[2:] == [[NXDOMAIN, 0]] * 2  # a name that leads to an allowed one is another name
     assert not internet.seen(address=BAD)
@@ -364,7 +365,8 @@ def test_root_inside_cannot_touch_the_table(box, internet):
     for command in ("nft flush ruleset", "nft add table inet mine", "nft delete table inet opensandbox",
                     "nft add element inet opensandbox all4 '{ 0.0.0.0/0 }'", "iptables -F", "iptables -t nat -F",
                     "iptables-legacy -F", "conntrack -F", "ip route add 198.18.0.0/15 dev eth0",
-                    "ip link set eth0 down", "ip addr add 198.18.9.9/32 dev eth0", "sysctl -w net.netfilter.nf_conntrack_tcp_loose=0"):
+                    "ip link set eth0 down", "ip addr add 198.18.9.9/32 dev eth0",
+                    "sysctl -w net.netfilter.nf_conntrack_tcp_loose=0"):
         program = command.split()[0]
         if box.run(f"command -v {program}").exit_code == 0:
             assert box.run(command).exit_code != 0, command

@@ -335,7 +335,7 @@ static void keeps_a_policy_in_one_form(void **state)
 	(void)state;
 	if (decode(WITH("\"networkPolicy\":{\"egress\":[" RULE "]},"
 			"\"credentialProxy\":{\"enabled\":true},"
-			"\"env\":{\"A\":\"b\",\"OPENSANDBOX_EGRESS_LOG_LEVEL\":\"debug\","
+			"\"env\":{\"A\":\"b\",\"OPENSANDBOX_EGRESS_DENY_WEBHOOK\":\"http://x\","
 			"\"OPENSANDBOX_EGRESS_TOKEN\":\"mine\"}"),
 		   &spec, &timeout_s, &f) < 0)
 		fail_msg("%s", f.message);
@@ -344,8 +344,8 @@ static void keeps_a_policy_in_one_form(void **state)
 	assert_true(spec.network.credential_proxy);
 	assert_null(spec.network.token);
 	assert_int_equal(spec.network.settings.n, 1);
-	assert_string_equal(pairs_get(&spec.network.settings, "OPENSANDBOX_EGRESS_LOG_LEVEL"),
-			    "debug");
+	assert_string_equal(pairs_get(&spec.network.settings, "OPENSANDBOX_EGRESS_DENY_WEBHOOK"),
+			    "http://x");
 	assert_int_equal(spec.env.n, 3);
 	sandbox_spec_done(&spec);
 
