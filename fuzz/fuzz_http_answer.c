@@ -71,7 +71,7 @@ static void run(struct view in, unsigned how, size_t piece, struct seen *s)
 				break;
 			alive = note(s, &ev);
 		}
-		http_answer_rest(&a);
+		http_answer_rest(&a, 64);
 	}
 	if (alive) {
 		struct err e = ERR_NONE;

@@ -1,5 +1,5 @@
 /*
- * base/num.c - decimal and octal numbers from text: the whole text or nothing.
+ * base/num.c - decimal and octal numbers from text, the whole text or nothing; and to it.
  */
 #include "base/num.h"
 
@@ -60,4 +60,15 @@ bool num_parse_octal(struct view text, uint32_t *ret)
 	}
 	*ret = n;
 	return true;
+}
+
+struct view num_format_u64(uint64_t n, char room[NUM_DECIMAL_MAX])
+{
+	size_t at = NUM_DECIMAL_MAX;
+
+	do {
+		room[--at] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n);
+	return view_mem(room + at, NUM_DECIMAL_MAX - at);
 }

@@ -13,9 +13,15 @@ bool view_eq(struct view a, struct view b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+/* Most names differ in their first byte: the length of `s` is not asked for before that. */
 bool view_is(struct view a, const char *s)
 {
-	return view_eq(a, view_of(s));
+	if (!s)
+		return a.len == 0;
+	for (size_t i = 0; i < a.len; i++)
+		if (a.p[i] != s[i] || s[i] == '\0')
+			return false;
+	return s[a.len] == '\0';
 }
 
 bool view_ieq(struct view a, struct view b)
@@ -30,7 +36,12 @@ bool view_ieq(struct view a, struct view b)
 
 bool view_iis(struct view a, const char *s)
 {
-	return view_ieq(a, view_of(s));
+	if (!s)
+		return a.len == 0;
+	for (size_t i = 0; i < a.len; i++)
+		if (lower(a.p[i]) != lower(s[i]) || s[i] == '\0')
+			return false;
+	return s[a.len] == '\0';
 }
 
 bool view_starts(struct view v, struct view prefix)

@@ -40,11 +40,19 @@ void http_answer_add(struct http_answer *a, size_t n)
 	buf_commit(&a->in, n);
 }
 
-void http_answer_rest(struct http_answer *a)
+void http_answer_rest(struct http_answer *a, size_t keep)
 {
 	forget_told(a);
-	if (a->in.len == 0)
-		buf_done(&a->in);
+	buf_shrink(&a->in, keep);
+}
+
+void http_answer_again(struct http_answer *a, size_t keep)
+{
+	struct buf in = a->in;
+
+	buf_clear(&in);
+	buf_shrink(&in, keep);
+	*a = (struct http_answer){.in = in, .state = AT_HEAD};
 }
 
 static void bad(struct http_answer_event *ret, int code, const char *why)

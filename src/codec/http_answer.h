@@ -53,8 +53,11 @@ void http_answer_done(struct http_answer *a);
 osb_must_check char *http_answer_room(struct http_answer *a, size_t n);
 void http_answer_add(struct http_answer *a, size_t n);
 
-/* Gives memory back that holds nothing. */
-void http_answer_rest(struct http_answer *a);
+/* Gives memory back that holds nothing, if it is more than `keep` bytes. */
+void http_answer_rest(struct http_answer *a, size_t keep);
+
+/* As http_answer_init() for the next answer, but for memory of at most `keep` bytes. */
+void http_answer_again(struct http_answer *a, size_t keep);
 
 void http_answer_next(struct http_answer *a, struct http_answer_event *ret);
 

@@ -22,6 +22,8 @@
 #include "net/sendq.h"
 
 #define HEAD_MAX    (128 * 1024) /* of a request */
+#define HEAD_USUAL  1024	 /* room that is made at once */
+#define READ_FIRST  (8 * 1024)	 /* most answers are small; this much is kept between two lives */
 #define READ_BYTES  (64 * 1024)
 #define QUEUE_HIGH  (256 * 1024)
 #define QUEUE_MAX   (64 * 1024 * 1024)
@@ -41,6 +43,7 @@ struct http_call {
 	struct loop_task *task;
 	uint64_t idle_us;
 	uint64_t last_us; /* when bytes moved */
+	uint64_t due_us;  /* when the timer fires, while it runs */
 	bool paused;
 	bool busy;  /* one of our loop callbacks runs: memory is kept until it returns */
 	bool freed; /* by the owner, meanwhile */
@@ -97,7 +100,6 @@ static void finish(struct http_call *c, int result, const struct err *e)
 	struct err none = ERR_NONE;
 
 	c->state = CALL_OVER;
-	loop_timer_stop(c->timer);
 	loop_task_cancel(c->task);
 	c->reusable = result == 0 && c->reusable && c->fd >= 0 && !c->failure.code &&
 		      sendq_len(&c->out) == 0 && !c->write_broken && !c->unended &&
@@ -184,8 +186,10 @@ static void end_of_input(struct http_call *c, int error)
 
 static void read_answer(struct http_call *c)
 {
+	size_t size = READ_FIRST;
+
 	for (int round = 0; round < READ_ROUNDS && !c->paused; round++) {
-		char *p = http_answer_room(&c->answer, READ_BYTES);
+		char *p = http_answer_room(&c->answer, size);
 		ssize_t n;
 
 		if (!p) {
@@ -193,7 +197,7 @@ static void read_answer(struct http_call *c)
 			return;
 		}
 		do
-			n = recv(c->fd, p, READ_BYTES, MSG_DONTWAIT);
+			n = recv(c->fd, p, size, MSG_DONTWAIT);
 		while (n < 0 && errno == EINTR);
 		if (n < 0 && errno == EAGAIN)
 			break;
@@ -206,10 +210,11 @@ static void read_answer(struct http_call *c)
 		http_answer_add(&c->answer, (size_t)n);
 		if (!process_input(c))
 			return;
-		if (n < READ_BYTES)
+		if ((size_t)n < size)
 			break;
+		size = READ_BYTES;
 	}
-	http_answer_rest(&c->answer);
+	http_answer_rest(&c->answer, READ_FIRST);
 	update_wants(c);
 }
 
@@ -242,6 +247,7 @@ void http_call_begin(struct http_call *c, struct view method, struct view target
 	osb_cleanup(buf_done) struct buf b = BUF_INIT(HEAD_MAX + target.len);
 	struct view text;
 
+	(void)!buf_reserve(&b, HEAD_USUAL);
 	c->answer.to_head = view_is(method, "HEAD");
 	c->chunks = c->unended = length < 0;
 	c->request_left = length > 0 ? (uint64_t)length : 0;
@@ -322,13 +328,19 @@ static void settle(struct http_call *c)
 		free(c);
 }
 
+/* A timer that runs is left alone: when it fires, it looks how long the silence has been. */
 static void start_idle_timer(struct http_call *c)
 {
+	uint64_t due_us;
+
 	c->last_us = loop_now_us(c->loop);
-	if (c->idle_us)
-		loop_timer_start(c->timer, c->idle_us / 1000);
-	else
-		loop_timer_stop(c->timer);
+	if (!c->idle_us)
+		return;
+	due_us = c->last_us + c->idle_us;
+	if (loop_timer_active(c->timer) && c->due_us <= due_us)
+		return;
+	c->due_us = due_us;
+	loop_timer_start(c->timer, c->idle_us / 1000);
 }
 
 static void work_socket(struct http_call *c, unsigned events)
@@ -345,11 +357,14 @@ static void work_timer(struct http_call *c)
 {
 	uint64_t idle_us = loop_now_us(c->loop) - c->last_us;
 
-	if (c->paused) {
+	if (c->state != CALL_OPEN || !c->idle_us) {
+		/* Nobody waits. */
+	} else if (c->paused) {
 		/* The owner holds it up, not the server: time starts again with resume. */
 	} else if (idle_us >= c->idle_us) {
 		finish_failed(c, -ETIMEDOUT, "the server said nothing for too long");
 	} else {
+		c->due_us = c->last_us + c->idle_us;
 		loop_timer_start(c->timer, (c->idle_us - idle_us) / 1000 + 1);
 	}
 }
@@ -476,7 +491,7 @@ void http_call_rest(struct http_call *c, void (*broken)(void *arg), void *arg)
 	c->state = CALL_RESTING;
 	c->broken = broken;
 	c->arg = arg;
-	http_answer_done(&c->answer);
+	http_answer_again(&c->answer, READ_FIRST);
 	update_wants(c);
 }
 
@@ -496,7 +511,6 @@ void http_call_again(struct http_call *c, uint64_t idle_timeout_ms,
 	c->paused = c->over_mark = c->reusable = false;
 	c->silent = true;
 	c->idle_us = idle_timeout_ms * 1000;
-	http_answer_init(&c->answer);
 	start_idle_timer(c);
 }
 

@@ -11,11 +11,13 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "codec/json_writer.h"
 #include "net/http_int.h"
 #include "net/loop.h"
 
 #define HEAD_MAX    (96 * 1024)
+#define HEAD_USUAL  512 /* bytes: room that is made at once */
 #define MESSAGE_MAX 2048
 
 void http_exchange_free(struct http_exchange *x)
@@ -132,6 +134,8 @@ void http_reply_header(struct http_exchange *x, const char *name, struct view va
 
 	if (!http1_is_token(view_of(name)) || x->reply != REPLY_NONE)
 		return;
+	if (before == 0)
+		(void)!buf_reserve(&x->headers, HEAD_USUAL);
 	to = buf_reserve(&x->headers, strlen(name) + value.len + 4);
 	if (!to)
 		return;
@@ -153,8 +157,12 @@ void http_reply_header(struct http_exchange *x, const char *name, struct view va
 void http_reply_copy(struct http_exchange *x, const struct http1_header *h)
 {
 	size_t len = h->name.len + h->value.len + 4;
-	char *to = x->reply == REPLY_NONE ? buf_reserve(&x->headers, len) : NULL;
+	char *to = NULL;
 
+	if (x->headers.len == 0)
+		(void)!buf_reserve(&x->headers, HEAD_USUAL);
+	if (x->reply == REPLY_NONE)
+		to = buf_reserve(&x->headers, len);
 	if (!to)
 		return;
 	to = (char *)mempcpy(to, h->name.p, h->name.len);
@@ -177,14 +185,30 @@ static int format_framing(struct http_exchange *x, int status, int64_t length, s
 
 	if (!status_has_body(status))
 		return 0;
-	if (length >= 0)
-		return buf_printf(out, "Content-Length: %lld\r\n", (long long)length);
+	if (length >= 0) {
+		char number[NUM_DECIMAL_MAX];
+
+		r = buf_append_str(out, "Content-Length: ");
+		r = r ? r : buf_append_view(out, num_format_u64((uint64_t)length, number));
+		return r ? r : buf_append_str(out, "\r\n");
+	}
 	if (old)
 		x->conn->close_after = true; /* HTTP/1.0 knows no chunks: the end is the close */
 	else
 		r = buf_append_str(out, "Transfer-Encoding: chunked\r\n");
 	x->chunks = !old && !x->bodyless;
 	return r;
+}
+
+static int format_status(struct buf *out, int status)
+{
+	char number[NUM_DECIMAL_MAX];
+	int r = buf_append_str(out, "HTTP/1.1 ");
+
+	r = r ? r : buf_append_view(out, num_format_u64((uint64_t)status, number));
+	r = r ? r : buf_append_char(out, ' ');
+	r = r ? r : buf_append_str(out, http1_reason(status));
+	return r ? r : buf_append_str(out, "\r\n");
 }
 
 /* Composes the head; the caller sends it together with what follows. */
@@ -202,8 +226,13 @@ static int format_head(struct http_exchange *x, int status, int64_t length, stru
 		c->close_after = true;
 	if (c->server->draining)
 		c->close_after = true;
-	r = buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, http1_reason(status),
-		       http_server_date(c->server));
+	r = format_status(out, status);
+	if (r == 0)
+		r = buf_append_str(out, "Date: ");
+	if (r == 0)
+		r = buf_append_str(out, http_server_date(c->server));
+	if (r == 0)
+		r = buf_append_str(out, "\r\n");
 	if (r == 0)
 		r = buf_append_view(out, buf_view(&x->headers));
 	if (r == 0)
@@ -267,14 +296,15 @@ void http_reply_error(struct http_exchange *x, int status, const char *code, con
 
 void http_reply_begin(struct http_exchange *x, int status, int64_t length)
 {
-	osb_cleanup(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
 	struct http_conn *c = x->conn;
+	size_t before = c->out.len;
 
-	if (format_head(x, status, length, &head) < 0)
-		c->close_after = true;
 	/* It leaves with the first bytes of the body. */
-	if (!c->broken && buf_append_view(&c->out, buf_view(&head)) < 0)
+	(void)!buf_reserve(&c->out, HEAD_USUAL);
+	if (format_head(x, status, length, &c->out) < 0)
 		c->close_after = true;
+	if (c->broken)
+		buf_truncate(&c->out, before);
 }
 
 static bool room_left(struct http_exchange *x)

@@ -20,7 +20,12 @@ const char *const preview_dropped_shared[] = {"Authorization", "Cookie", EVERYWH
 
 void preview_host(uint16_t port, char ret[PREVIEW_HOST_MAX])
 {
-	snprintf(ret, PREVIEW_HOST_MAX, "127.0.0.1:%u", port);
+	char digits[NUM_DECIMAL_MAX];
+	struct view number = num_format_u64(port, digits);
+
+	memcpy(ret, "127.0.0.1:", 10);
+	memcpy(ret + 10, number.p, number.len);
+	ret[10 + number.len] = '\0';
 }
 
 /* Takes "http://host:port" off the front if that is how the sandbox names itself. */

@@ -53,8 +53,12 @@ static void limits_are_exact(void **state)
 
 static void octal_has_at_most_six_digits(void **state)
 {
+	char room[NUM_DECIMAL_MAX];
 	uint32_t w;
 
+	assert_true(view_is(num_format_u64(0, room), "0"));
+	assert_true(view_is(num_format_u64(8080, room), "8080"));
+	assert_true(view_is(num_format_u64(UINT64_MAX, room), "18446744073709551615"));
 	assert_true(num_parse_octal(VIEW("0755"), &w) && w == 0755);
 	assert_true(num_parse_octal(VIEW("777777"), &w) && w == 0777777);
 	assert_false(num_parse_octal(VIEW("0777777"), &w));
