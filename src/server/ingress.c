@@ -61,12 +61,7 @@ static void upstream_failed(struct http_exchange *x, int code, const char *messa
 	struct ingress *i = http_user(x);
 
 	if (code == -ESTALE) {
-<<<<<<< /tmp/netingress/staged/src@server@ingress.c
-		const struct sandbox *b =
-			sandboxes_find(i->app->sandboxes, i->preview.to.id);
-=======
 		const struct sandbox *b = sandboxes_find(i->app->sandboxes, i->preview.to.id);
->>>>>>> /tmp/netingress/theirs
 
 		i->fresh = true;
 		if (b)
@@ -98,8 +93,6 @@ struct asking {
 	} keep_as;
 };
 
-<<<<<<< /tmp/netingress/staged/src@server@ingress.c
-=======
 /* Where the request comes from: as we see it, or as the gateway in front of us did. */
 static void add_origin(struct http_exchange *x, const struct ingress *i, struct asking *a)
 {
@@ -116,7 +109,6 @@ static void add_origin(struct http_exchange *x, const struct ingress *i, struct 
 	a->add[3] = (struct http1_header){VIEW("X-Forwarded-For"), from};
 }
 
->>>>>>> /tmp/netingress/theirs
 static void prepare(struct http_exchange *x, const struct ingress *i, const struct sandbox *b,
 		    struct asking *a)
 {
