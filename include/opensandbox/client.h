@@ -18,6 +18,8 @@ OSB_BEGIN
 typedef struct osb_client osb_client;
 typedef struct osb_cancel osb_cancel;
 
+#define OSB_ID_MAX 80 /* room that the id of something in a sandbox needs */
+
 typedef struct osb_pair {
 	const char *name, *value;
 } osb_pair;

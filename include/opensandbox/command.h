@@ -28,7 +28,7 @@ typedef struct osb_output {
 
 /* How a run has ended. */
 typedef struct osb_run {
-	char id[80];
+	char id[OSB_ID_MAX];
 	bool complete;	     /* it came to its end; else it failed, or the stream broke off */
 	bool has_exit_code;  /* of a command in the foreground */
 	int exit_code;	     /* -1 = killed */
@@ -80,7 +80,7 @@ OSB_API int osb_command_interrupt(osb_sandbox *s, const char *id, const osb_call
 
 /* ---- sessions: shells that remember their directory and variables ---- */
 
-/* `ret_id` has room for 80 bytes. */
+/* `ret_id` has room for OSB_ID_MAX bytes. */
 OSB_API int osb_session_create(osb_sandbox *s, const char *cwd, const osb_call *call, char *ret_id,
 			       osb_error *e);
 OSB_API int osb_session_run(osb_sandbox *s, const char *id, const osb_command *what,
@@ -90,7 +90,7 @@ OSB_API int osb_session_delete(osb_sandbox *s, const char *id, const osb_call *c
 
 /* ---- code: interpreters that keep their state ---- */
 
-/* *ret_json: {"id","language"}; `ret_id` has room for 80 bytes. */
+/* `ret_id` has room for OSB_ID_MAX bytes. */
 OSB_API int osb_code_create(osb_sandbox *s, const char *language, const char *cwd,
 			    const osb_call *call, char *ret_id, osb_error *e);
 

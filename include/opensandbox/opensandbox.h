@@ -17,4 +17,8 @@
 #include <opensandbox/command.h>
 #include <opensandbox/error.h>
 #include <opensandbox/files.h>
+#include <opensandbox/network.h>
 #include <opensandbox/sandbox.h>
+#include <opensandbox/snapshot.h>
+#include <opensandbox/storage.h>
+#include <opensandbox/terminal.h>

@@ -76,7 +76,8 @@ struct attempt {
 	bool answered; /* something has come back */
 	bool sent;     /* it may have reached the server */
 	bool keep, stopped, complete;
-	bool upgraded;
+	bool upgrades; /* a 101 is asked for */
+	bool upgraded; /* and came */
 };
 
 /* ---- the answer ---- */
@@ -191,6 +192,7 @@ static int exchange(struct attempt *t, bool fresh, struct err *e)
 		return r;
 	http_answer_init(&t->parser);
 	t->parser.to_head = strcmp(q->method, "HEAD") == 0;
+	t->parser.upgrades = t->upgrades;
 	t->sent = true;
 	r = ask_send(t->client, q, t->request_id, t->wire, &t->limit, e);
 	if (r == 0 || may_have_answered(e)) {
@@ -310,12 +312,23 @@ static void tell_more(const struct answer *a, osb_error *e)
 		e->retry_after_s = (int)MIN(seconds, 86400u);
 }
 
+/* Whatever was put together wrongly has no method any more: see asking.h. */
+static bool can_be_sent(const struct ask *q)
+{
+	for (size_t i = 0; i < q->target.len; i++)
+		if ((unsigned char)q->target.p[i] <= ' ' || q->target.p[i] == 0x7f)
+			return false;
+	return http1_is_token(view_of(q->method)) && view_starts(q->target, VIEW("/"));
+}
+
 static int ask(struct attempt *t, const osb_call *call, osb_error *e)
 {
 	struct err why = ERR_NONE;
 	int r;
 
 	fail_none(e);
+	if (!can_be_sent(t->ask))
+		return fail(e, OSB_ERR_INVALID, "an id is missing, or a path is no path");
 	t->limit = limit_of(t->client, call);
 	t->own_limit = call && call->timeout_ms;
 	t->request_id = call ? call->request_id : NULL;
@@ -350,7 +363,7 @@ int ask_upgrade(osb_client *c, const struct ask *q, const osb_call *call, struct
 		struct buf *ret_rest, osb_error *e)
 {
 	struct answer answer;
-	struct attempt t = {.client = c, .ask = q, .answer = &answer};
+	struct attempt t = {.client = c, .ask = q, .answer = &answer, .upgrades = true};
 	int r;
 
 	answer_init(&answer);

@@ -23,10 +23,8 @@ int osb_code_create(osb_sandbox *s, const char *language, const char *cwd, const
 {
 	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
 	struct json_writer w;
-	struct document d;
-	struct exec_ask q;
-	const char *id;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", "/code/context", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "POST", "/code/context", call, &q, e);
 
 	json_writer_init(&w, &body);
 	json_write_object(&w);
@@ -37,19 +35,10 @@ int osb_code_create(osb_sandbox *s, const char *language, const char *cwd, const
 	if (r == 0 && json_writer_end(&w) < 0)
 		r = fail(e, OSB_ERR_INVALID, "the directory's name is too long");
 	if (r == 0) {
-		exec_ask_json(&q, &body);
-		q.ask.target = buf_view(&q.target);
-		r = document_ask(s->client, &q.ask, call, &d, e);
+		asking_json(&q, &body);
+		r = asking_id(s->client, &q, call, "id", ret_id, e);
 	}
-	exec_ask_done(&q);
-	if (r < 0)
-		return r;
-	id = document_str(&d, d.json, "id");
-	if (id && strlen(id) < 80)
-		memcpy(ret_id, id, strlen(id) + 1);
-	else
-		r = fail(e, OSB_ERR_PROTOCOL, "the answer names no context");
-	document_done(&d);
+	asking_done(&q);
 	return r;
 }
 
@@ -77,7 +66,7 @@ int osb_code_run(osb_sandbox *s, const char *language, const char *context_id, c
 		 const osb_output *output, const osb_call *call, osb_run *ret, osb_error *e)
 {
 	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
-	struct exec_ask q;
+	struct asking q;
 	int r;
 
 	fail_none(e);
@@ -85,12 +74,12 @@ int osb_code_run(osb_sandbox *s, const char *language, const char *context_id, c
 		return fail(e, OSB_ERR_INVALID, "there is no code to run");
 	if (write_request(language, context_id, code, &body, e) < 0)
 		return (int)OSB_ERR_INVALID;
-	r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", "/code", call, &q, e);
+	r = asking_exec(s, OSB_PORT_EXEC, "POST", "/code", call, &q, e);
 	if (r == 0) {
-		exec_ask_json(&q, &body);
+		asking_json(&q, &body);
 		r = stream_run(s, &q, output, false, call, ret, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -98,14 +87,14 @@ int osb_code_run(osb_sandbox *s, const char *language, const char *context_id, c
 static int delete_by(osb_sandbox *s, const char *path, const char *name, const char *value,
 		     const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "DELETE", path, call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "DELETE", path, call, &q, e);
 
 	if (r == 0) {
-		exec_ask_query(&q, name, value);
-		r = exec_ask_do(s, &q, call, e);
+		asking_param(&q, name, value);
+		r = asking_do(s->client, &q, call, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -121,34 +110,28 @@ int osb_code_clear(osb_sandbox *s, const char *language, const osb_call *call, o
 
 int osb_code_delete(osb_sandbox *s, const char *context_id, const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "DELETE", "/code/contexts/", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "DELETE", "/code/contexts/", call, &q, e);
 
 	if (r == 0 && (!context_id || !context_id[0] ||
 		       url_encode(&q.target, view_of(context_id), false) < 0))
 		r = fail(e, OSB_ERR_INVALID, "the context's id is missing or too long");
 	if (r == 0)
-		r = exec_ask_do(s, &q, call, e);
-	exec_ask_done(&q);
+		r = asking_do(s->client, &q, call, e);
+	asking_done(&q);
 	return r;
 }
 
 int osb_code_list(osb_sandbox *s, const char *language, const osb_call *call, char **ret_json,
 		  osb_error *e)
 {
-	struct document d;
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/code/contexts", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/code/contexts", call, &q, e);
 
 	if (r == 0) {
-		exec_ask_query(&q, "language", language);
-		q.ask.target = buf_view(&q.target);
-		r = document_ask(s->client, &q.ask, call, &d, e);
+		asking_param(&q, "language", language);
+		r = asking_text(s->client, &q, call, ret_json, e);
 	}
-	if (r == 0) {
-		*ret_json = mem_strdup(d.text);
-		document_done(&d);
-	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }

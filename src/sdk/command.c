@@ -88,20 +88,20 @@ static int run_at(osb_sandbox *s, const char *path, const osb_command *o, const 
 {
 	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
 	osb_run own;
-	struct exec_ask q;
+	struct asking q;
 	int r;
 
 	ret = ret ? ret : &own;
 	*ret = (osb_run){.exit_code = -1};
 	if (write_request(o, &body, e) < 0)
 		return (int)OSB_ERR_INVALID;
-	r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", path, call, &q, e);
+	r = asking_exec(s, OSB_PORT_EXEC, "POST", path, call, &q, e);
 	if (r == 0) {
-		exec_ask_json(&q, &body);
+		asking_json(&q, &body);
 		r = stream_run(s, &q, output, true, call, ret, e);
 		set_exit_code(o, ret);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -133,52 +133,40 @@ static int path_of(char ret[PATH_MAX_BYTES], const char *before, const char *id,
 
 /* ---- commands that run ---- */
 
-struct status {
-	osb_command_status pub;
-	struct document document;
-};
+static int read_status(struct document *d, void *ret)
+{
+	osb_command_status *p = ret;
+	int64_t code;
+
+	(void)json_bool(json_get(d->json, "running"), &p->running);
+	p->has_exit_code = json_int(json_get(d->json, "exit_code"), &code);
+	p->exit_code = p->has_exit_code ? (int)code : -1;
+	p->command = document_str(d, d->json, "content");
+	p->error = document_str(d, d->json, "error");
+	p->started_at = document_str(d, d->json, "started_at");
+	p->finished_at = document_str(d, d->json, "finished_at");
+	p->json = d->text;
+	return 0;
+}
 
 int osb_command_get(osb_sandbox *s, const char *id, const osb_call *call, osb_command_status **ret,
 		    osb_error *e)
 {
-	struct status *p = mem_new(struct status);
-	struct document *d = &p->document;
 	char path[PATH_MAX_BYTES];
-	struct exec_ask q = {0};
-	int64_t code;
+	struct asking q = {0};
 	int r = path_of(path, "/command/status/", id, "", e);
 
 	if (r == 0)
-		r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", path, call, &q, e);
-	if (r == 0) {
-		q.ask.target = buf_view(&q.target);
-		r = document_ask(s->client, &q.ask, call, d, e);
-	}
-	exec_ask_done(&q);
-	if (r < 0) {
-		free(p);
-		return r;
-	}
-	(void)json_bool(json_get(d->json, "running"), &p->pub.running);
-	p->pub.has_exit_code = json_int(json_get(d->json, "exit_code"), &code);
-	p->pub.exit_code = p->pub.has_exit_code ? (int)code : -1;
-	p->pub.command = document_str(d, d->json, "content");
-	p->pub.error = document_str(d, d->json, "error");
-	p->pub.started_at = document_str(d, d->json, "started_at");
-	p->pub.finished_at = document_str(d, d->json, "finished_at");
-	p->pub.json = d->text;
-	*ret = &p->pub;
-	return 0;
+		r = asking_exec(s, OSB_PORT_EXEC, "GET", path, call, &q, e);
+	if (r == 0)
+		r = asking_object(s->client, &q, call, sizeof(**ret), read_status, (void **)ret, e);
+	asking_done(&q);
+	return r;
 }
 
-void osb_command_status_free(osb_command_status *pub)
+void osb_command_status_free(osb_command_status *p)
 {
-	struct status *p = (struct status *)pub;
-
-	if (!p)
-		return;
-	document_done(&p->document);
-	free(p);
+	object_free(p);
 }
 
 int osb_command_logs(osb_sandbox *s, const char *id, int64_t *cursor, const osb_call *call,
@@ -186,16 +174,16 @@ int osb_command_logs(osb_sandbox *s, const char *id, int64_t *cursor, const osb_
 {
 	char path[PATH_MAX_BYTES], from[24];
 	struct answer answer;
-	struct exec_ask q = {0};
+	struct asking q = {0};
 	struct view tail;
 	int r = path_of(path, "/command/", id, "/logs", e);
 
 	answer_init(&answer);
 	if (r == 0)
-		r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", path, call, &q, e);
+		r = asking_exec(s, OSB_PORT_EXEC, "GET", path, call, &q, e);
 	if (r == 0) {
 		snprintf(from, sizeof(from), "%" PRId64, cursor ? *cursor : 0);
-		exec_ask_query(&q, "cursor", from);
+		asking_param(&q, "cursor", from);
 		q.ask.target = buf_view(&q.target);
 		r = ask_whole(s->client, &q.ask, call, &answer, e);
 	}
@@ -207,20 +195,20 @@ int osb_command_logs(osb_sandbox *s, const char *id, int64_t *cursor, const osb_
 		*ret_text = buf_take_str(&answer.body);
 	}
 	answer_done(&answer);
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
 int osb_command_interrupt(osb_sandbox *s, const char *id, const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "DELETE", "/command", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "DELETE", "/command", call, &q, e);
 
 	if (r == 0) {
-		exec_ask_query(&q, "id", id ? id : "");
-		r = exec_ask_do(s, &q, call, e);
+		asking_param(&q, "id", id ? id : "");
+		r = asking_do(s->client, &q, call, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -231,10 +219,8 @@ int osb_session_create(osb_sandbox *s, const char *cwd, const osb_call *call, ch
 {
 	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
 	struct json_writer w;
-	struct document d;
-	struct exec_ask q;
-	const char *id;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", "/session", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "POST", "/session", call, &q, e);
 
 	json_writer_init(&w, &body);
 	json_write_object(&w);
@@ -244,19 +230,10 @@ int osb_session_create(osb_sandbox *s, const char *cwd, const osb_call *call, ch
 	if (r == 0 && json_writer_end(&w) < 0)
 		r = fail(e, OSB_ERR_INVALID, "the directory's name is too long");
 	if (r == 0) {
-		exec_ask_json(&q, &body);
-		q.ask.target = buf_view(&q.target);
-		r = document_ask(s->client, &q.ask, call, &d, e);
+		asking_json(&q, &body);
+		r = asking_id(s->client, &q, call, "session_id", ret_id, e);
 	}
-	exec_ask_done(&q);
-	if (r < 0)
-		return r;
-	id = document_str(&d, d.json, "session_id");
-	if (id && strlen(id) < 80)
-		memcpy(ret_id, id, strlen(id) + 1);
-	else
-		r = fail(e, OSB_ERR_PROTOCOL, "the answer names no session");
-	document_done(&d);
+	asking_done(&q);
 	return r;
 }
 
@@ -277,13 +254,13 @@ int osb_session_run(osb_sandbox *s, const char *id, const osb_command *what,
 int osb_session_delete(osb_sandbox *s, const char *id, const osb_call *call, osb_error *e)
 {
 	char path[PATH_MAX_BYTES];
-	struct exec_ask q = {0};
+	struct asking q = {0};
 	int r = path_of(path, "/session/", id, "", e);
 
 	if (r == 0)
-		r = exec_ask_begin(s, OSB_PORT_EXEC, "DELETE", path, call, &q, e);
+		r = asking_exec(s, OSB_PORT_EXEC, "DELETE", path, call, &q, e);
 	if (r == 0)
-		r = exec_ask_do(s, &q, call, e);
-	exec_ask_done(&q);
+		r = asking_do(s->client, &q, call, e);
+	asking_done(&q);
 	return r;
 }

@@ -51,11 +51,6 @@ void file_mode_write(struct json_writer *w, const osb_file_mode *mode)
 
 /* ---- lists ---- */
 
-struct file_list {
-	osb_file_list pub;
-	struct document document;
-};
-
 static void read_info(struct document *d, const struct json *v, osb_file_info *ret)
 {
 	*ret = (osb_file_info){
@@ -73,96 +68,81 @@ static void read_info(struct document *d, const struct json *v, osb_file_info *r
 }
 
 /* An array, or an object whose members are the files. */
-static void read_list(struct file_list *l)
+static int read_list(struct document *d, void *ret)
 {
-	struct document *d = &l->document;
+	osb_file_list *l = ret;
 	const struct json *all = d->json, *value;
 	osb_file_info *items = arena_alloc(&d->mem, (json_len(all) + 1) * sizeof(*items));
 	struct view key;
 	void *it = NULL;
 
-	l->pub.json = d->text;
-	l->pub.items = items;
 	if (!items)
-		return;
+		return -1;
+	l->json = d->text;
+	l->items = items;
 	if (json_kind(all) == JSON_ARRAY)
 		for (size_t i = 0; i < json_len(all); i++)
-			read_info(d, json_at(all, i), &items[l->pub.n++]);
+			read_info(d, json_at(all, i), &items[l->n++]);
 	else if (json_kind(all) == JSON_OBJECT)
 		while (json_next(all, &it, &key, &value))
-			read_info(d, value, &items[l->pub.n++]);
-}
-
-static int ask_list(osb_sandbox *s, struct exec_ask *q, const osb_call *call, osb_file_list **ret,
-		    osb_error *e)
-{
-	struct file_list *l = mem_new(struct file_list);
-	int r;
-
-	q->ask.target = buf_view(&q->target);
-	r = document_ask(s->client, &q->ask, call, &l->document, e);
-	if (r < 0) {
-		free(l);
-		return r;
-	}
-	read_list(l);
-	*ret = &l->pub;
+			read_info(d, value, &items[l->n++]);
 	return 0;
 }
 
-void osb_file_list_free(osb_file_list *pub)
+static int ask_list(osb_sandbox *s, struct asking *q, const osb_call *call, osb_file_list **ret,
+		    osb_error *e)
 {
-	struct file_list *l = (struct file_list *)pub;
+	return asking_object(s->client, q, call, sizeof(**ret), read_list, (void **)ret, e);
+}
 
-	if (!l)
-		return;
-	document_done(&l->document);
-	free(l);
+void osb_file_list_free(osb_file_list *l)
+{
+	object_free(l);
 }
 
 int osb_file_stat(osb_sandbox *s, const char *const *paths, const osb_call *call,
 		  osb_file_list **ret, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/files/info", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/files/info", call, &q, e);
 
 	for (; r == 0 && *paths; paths++)
-		exec_ask_query(&q, "path", *paths);
+		asking_param(&q, "path", *paths);
 	if (r == 0)
 		r = ask_list(s, &q, call, ret, e);
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
 int osb_file_search(osb_sandbox *s, const char *directory, const char *pattern,
 		    const osb_call *call, osb_file_list **ret, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/files/search", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/files/search", call, &q, e);
 
 	if (r == 0) {
-		exec_ask_query(&q, "path", directory);
-		exec_ask_query(&q, "pattern", pattern);
+		asking_param(&q, "path", directory);
+		asking_param(&q, "pattern", pattern);
 		r = ask_list(s, &q, call, ret, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
 int osb_directory_list(osb_sandbox *s, const char *path, int depth, const osb_call *call,
 		       osb_file_list **ret, osb_error *e)
 {
-	struct exec_ask q;
+	struct asking q;
 	char text[16];
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/directories/list", call, &q, e);
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/directories/list", call, &q, e);
 
 	if (r == 0) {
 		snprintf(text, sizeof(text), "%d", depth);
-		exec_ask_query(&q, "path", path);
-		exec_ask_query(&q, "depth", text);
+		asking_param(&q, "path", path);
+		asking_param(&q, "depth", text);
 		r = ask_list(s, &q, call, ret, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -171,14 +151,14 @@ int osb_directory_list(osb_sandbox *s, const char *path, int depth, const osb_ca
 static int delete_all(osb_sandbox *s, const char *route, const char *const *paths,
 		      const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "DELETE", route, call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "DELETE", route, call, &q, e);
 
 	for (; r == 0 && *paths; paths++)
-		exec_ask_query(&q, "path", *paths);
+		asking_param(&q, "path", *paths);
 	if (r == 0)
-		r = exec_ask_do(s, &q, call, e);
-	exec_ask_done(&q);
+		r = asking_do(s->client, &q, call, e);
+	asking_done(&q);
 	return r;
 }
 
@@ -196,17 +176,17 @@ int osb_directory_delete(osb_sandbox *s, const char *const *paths, const osb_cal
 static int post(osb_sandbox *s, const char *route, struct json_writer *w, const struct buf *body,
 		const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
+	struct asking q;
 	int r;
 
 	if (json_writer_end(w) < 0)
 		return fail(e, OSB_ERR_INVALID, "the request is larger than %u bytes", BODY_MAX);
-	r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", route, call, &q, e);
+	r = asking_exec(s, OSB_PORT_EXEC, "POST", route, call, &q, e);
 	if (r == 0) {
-		exec_ask_json(&q, body);
-		r = exec_ask_do(s, &q, call, e);
+		asking_json(&q, body);
+		r = asking_do(s->client, &q, call, e);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -265,9 +245,8 @@ int osb_file_replace(osb_sandbox *s, const char *path, const char *old, const ch
 	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
 	struct json_writer w;
 	struct document d;
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "POST", "/files/replace?verbose=true", call, &q,
-			       e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "POST", "/files/replace?verbose=true", call, &q, e);
 
 	json_writer_init(&w, &body);
 	json_write_object(&w);
@@ -280,7 +259,7 @@ int osb_file_replace(osb_sandbox *s, const char *path, const char *old, const ch
 	if (r == 0 && json_writer_end(&w) < 0)
 		r = fail(e, OSB_ERR_INVALID, "the texts are larger than %u bytes", BODY_MAX);
 	if (r == 0) {
-		exec_ask_json(&q, &body);
+		asking_json(&q, &body);
 		q.ask.target = buf_view(&q.target);
 		r = document_ask(s->client, &q.ask, call, &d, e);
 	}
@@ -291,6 +270,6 @@ int osb_file_replace(osb_sandbox *s, const char *path, const char *old, const ch
 			*ret_count = document_int(entry, "replacedCount");
 		document_done(&d);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }

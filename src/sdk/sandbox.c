@@ -17,6 +17,7 @@
 #include "sdk/client_int.h"
 #include "sdk/document.h"
 #include "sdk/fail.h"
+#include "sdk/place.h"
 #include "sdk/sandbox_int.h"
 
 #define BODY_MAX (1u << 20)
@@ -52,107 +53,66 @@ const char *osb_sandbox_id(const osb_sandbox *s)
 	return s->id;
 }
 
-int sandbox_target(const osb_sandbox *s, const char *suffix, struct buf *out)
-{
-	int r = buf_append_str(out, "/sandboxes/");
-
-	r = r ? r : url_encode(out, view_of(s->id), false);
-	return r ? r : buf_append_str(out, suffix);
-}
-
 /* ---- requests ---- */
 
-static int begin(osb_sandbox *s, const char *method, const char *suffix, struct buf *target,
-		 struct ask *q, osb_error *e)
+void sandbox_asking(osb_sandbox *s, const char *method, const char *rest, struct asking *ret)
 {
-	if (sandbox_target(s, suffix, target) < 0)
-		return fail(e, OSB_ERR_INVALID, "the request is too long");
-	*q = (struct ask){
-		.method = method,
-		.to = &s->client->server,
-		.target = buf_view(target),
-		.with_key = true,
-		.twice = strcmp(method, "GET") == 0 || strcmp(method, "DELETE") == 0,
-	};
-	return 0;
+	asking_server(s->client, method, "/sandboxes", ret);
+	asking_segment(ret, s->id, rest);
 }
 
-int sandbox_do(osb_sandbox *s, const char *method, const char *suffix, const osb_call *call,
-	       osb_error *e)
+static int simple(osb_sandbox *s, const char *method, const char *rest, const osb_call *call,
+		  osb_error *e)
 {
-	osb_cleanup(buf_done) struct buf target = BUF_INIT(TARGET_MAX);
-	struct answer answer;
-	struct ask q;
-	int r = begin(s, method, suffix, &target, &q, e);
+	struct asking q;
+	int r;
 
-	if (r < 0)
-		return r;
-	answer_init(&answer);
-	r = ask_whole(s->client, &q, call, &answer, e);
-	answer_done(&answer);
+	sandbox_asking(s, method, rest, &q);
+	r = asking_do(s->client, &q, call, e);
+	asking_done(&q);
 	return r;
 }
 
 int osb_sandbox_pause(osb_sandbox *s, const osb_call *call, osb_error *e)
 {
-	return sandbox_do(s, "POST", "/pause", call, e);
+	return simple(s, "POST", "/pause", call, e);
 }
 
 int osb_sandbox_resume(osb_sandbox *s, const osb_call *call, osb_error *e)
 {
-	return sandbox_do(s, "POST", "/resume", call, e);
+	return simple(s, "POST", "/resume", call, e);
 }
 
 int osb_sandbox_kill(osb_sandbox *s, const osb_call *call, osb_error *e)
 {
-	return sandbox_do(s, "DELETE", "", call, e);
-}
-
-static void give_body(struct ask *q, struct ask_part *part, const struct buf *body)
-{
-	*part = (struct ask_part){.bytes = buf_view(body), .fd = -1};
-	q->content_type = "application/json";
-	q->parts = part;
-	q->parts_n = 1;
+	return simple(s, "DELETE", "", call, e);
 }
 
 int osb_sandbox_renew(osb_sandbox *s, int64_t timeout_s, const osb_call *call,
 		      char **ret_expires_at, osb_error *e)
 {
-	osb_cleanup(buf_done) struct buf target = BUF_INIT(TARGET_MAX), body = BUF_INIT(BODY_MAX);
-	struct document d;
-	struct ask_part part;
-	struct ask q;
-	char when[RFC3339_MAX];
-	const char *expires;
-	int r = begin(s, "POST", "/renew-expiration", &target, &q, e);
+	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
+	char when[RFC3339_MAX], expires[OSB_ID_MAX];
+	struct asking q;
+	int r;
 
-	if (r < 0)
-		return r;
 	if (timeout_s <= 0 || timeout_s > INT32_MAX)
 		return fail(e, OSB_ERR_INVALID, "a sandbox is renewed for 1 to %d seconds",
 			    INT32_MAX);
 	rfc3339_format((int64_t)clock_wall_ns() + timeout_s * 1000000000, when);
 	if (buf_printf(&body, "{\"expiresAt\":\"%s\"}", when) < 0)
 		return fail(e, OSB_ERR_INVALID, "the request is too long");
-	give_body(&q, &part, &body);
-	q.twice = true;
-	r = document_ask(s->client, &q, call, &d, e);
-	if (r < 0)
-		return r;
-	expires = document_str(&d, d.json, "expiresAt");
-	if (ret_expires_at)
-		*ret_expires_at = mem_strdup(expires ? expires : when);
-	document_done(&d);
-	return 0;
+	sandbox_asking(s, "POST", "/renew-expiration", &q);
+	asking_json(&q, &body);
+	q.ask.twice = true; /* it is a point in time */
+	r = asking_id(s->client, &q, call, "expiresAt", expires, e);
+	asking_done(&q);
+	if (r == 0 && ret_expires_at)
+		*ret_expires_at = mem_strdup(expires);
+	return r;
 }
 
 /* ---- what the server knows of it ---- */
-
-struct info {
-	osb_sandbox_info pub;
-	struct document document;
-};
 
 void sandbox_info_read(struct document *d, const struct json *v, osb_sandbox_info *ret)
 {
@@ -174,53 +134,40 @@ void sandbox_info_read(struct document *d, const struct json *v, osb_sandbox_inf
 		ret->state = "Unknown";
 }
 
-static int ask_info(osb_sandbox *s, const struct ask *q, const osb_call *call,
-		    osb_sandbox_info **ret, osb_error *e)
+static int read_info(struct document *d, void *ret)
 {
-	struct info *i = mem_new(struct info);
-	int r = document_ask(s->client, q, call, &i->document, e);
+	osb_sandbox_info *info = ret;
 
-	if (r < 0) {
-		free(i);
-		return r;
-	}
-	sandbox_info_read(&i->document, i->document.json, &i->pub);
-	i->pub.json = i->document.text;
-	*ret = &i->pub;
-	return 0;
+	sandbox_info_read(d, d->json, info);
+	info->json = d->text;
+	return info->id ? 0 : -1;
 }
 
 int osb_sandbox_get(osb_sandbox *s, const osb_call *call, osb_sandbox_info **ret, osb_error *e)
 {
-	osb_cleanup(buf_done) struct buf target = BUF_INIT(TARGET_MAX);
-	struct ask q;
-	int r = begin(s, "GET", "", &target, &q, e);
+	struct asking q;
+	int r;
 
-	return r < 0 ? r : ask_info(s, &q, call, ret, e);
+	sandbox_asking(s, "GET", "", &q);
+	r = asking_object(s->client, &q, call, sizeof(**ret), read_info, (void **)ret, e);
+	asking_done(&q);
+	return r;
 }
 
-void osb_sandbox_info_free(osb_sandbox_info *pub)
+void osb_sandbox_info_free(osb_sandbox_info *i)
 {
-	struct info *i = (struct info *)pub;
-
-	if (!i)
-		return;
-	document_done(&i->document);
-	free(i);
+	object_free(i);
 }
 
 int osb_sandbox_set_metadata(osb_sandbox *s, const osb_pair *v, size_t n, const osb_call *call,
 			     osb_sandbox_info **ret, osb_error *e)
 {
-	osb_cleanup(buf_done) struct buf target = BUF_INIT(TARGET_MAX), body = BUF_INIT(BODY_MAX);
+	osb_cleanup(buf_done) struct buf body = BUF_INIT(BODY_MAX);
 	osb_sandbox_info *info = NULL;
 	struct json_writer w;
-	struct ask_part part;
-	struct ask q;
-	int r = begin(s, "PATCH", "/metadata", &target, &q, e);
+	struct asking q;
+	int r;
 
-	if (r < 0)
-		return r;
 	json_writer_init(&w, &body);
 	json_write_object(&w);
 	for (size_t i = 0; i < n; i++) {
@@ -233,8 +180,10 @@ int osb_sandbox_set_metadata(osb_sandbox *s, const osb_pair *v, size_t n, const 
 	json_write_object_end(&w);
 	if (json_writer_end(&w) < 0)
 		return fail(e, OSB_ERR_INVALID, "the metadata is too large");
-	give_body(&q, &part, &body);
-	r = ask_info(s, &q, call, &info, e);
+	sandbox_asking(s, "PATCH", "/metadata", &q);
+	asking_json(&q, &body);
+	r = asking_object(s->client, &q, call, sizeof(*info), read_info, (void **)&info, e);
+	asking_done(&q);
 	if (r == 0 && ret)
 		*ret = take_ptr(info);
 	osb_sandbox_info_free(info);
@@ -243,95 +192,68 @@ int osb_sandbox_set_metadata(osb_sandbox *s, const osb_pair *v, size_t n, const 
 
 /* ---- lists ---- */
 
-struct page {
-	osb_sandbox_page pub;
-	struct document document;
-};
-
-static int list_target(const osb_list *filter, struct buf *out)
+static void put_filter(struct asking *q, const osb_list *filter)
 {
 	osb_cleanup(buf_done) struct buf pairs = BUF_INIT(TARGET_MAX);
-	const char *mark = "?";
-	int r = buf_append_str(out, "/sandboxes");
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && filter->states && filter->states[i]; i++, mark = "&") {
-		r = buf_printf(out, "%sstate=", mark);
-		r = r ? r : url_encode(out, view_of(filter->states[i]), false);
-	}
+	for (size_t i = 0; filter->states && filter->states[i]; i++)
+		asking_param(q, "state", filter->states[i]);
 	for (size_t i = 0; r == 0 && i < filter->metadata_n; i++) {
 		r = buf_append_str(&pairs, i ? "&" : "");
 		r = r ? r : url_encode(&pairs, view_of(filter->metadata[i].name), false);
 		r = r ? r : buf_append_char(&pairs, '=');
 		r = r ? r : url_encode(&pairs, view_of(filter->metadata[i].value), false);
 	}
-	if (r == 0 && pairs.len) {
-		r = buf_printf(out, "%smetadata=", mark);
-		r = r ? r : url_encode(out, buf_view(&pairs), false);
-		mark = "&";
-	}
-	if (r == 0 && filter->page > 0) {
-		r = buf_printf(out, "%spage=%d", mark, filter->page);
-		mark = "&";
-	}
-	if (r == 0 && filter->page_size > 0)
-		r = buf_printf(out, "%spageSize=%d", mark, filter->page_size);
-	return r;
+	if (r < 0)
+		q->ask.method = "";
+	else if (pairs.len)
+		asking_param(q, "metadata", buf_str(&pairs));
+	asking_number(q, "page", filter->page);
+	asking_number(q, "pageSize", filter->page_size);
 }
 
-static void read_page(struct page *p)
+static int read_item(struct document *d, const struct json *v, void *ret)
 {
-	struct document *d = &p->document;
-	const struct json *items = json_get(d->json, "items");
-	const struct json *about = json_get(d->json, "pagination");
-	size_t n = items && json_kind(items) == JSON_ARRAY ? json_len(items) : 0;
-	osb_sandbox_info **all = arena_alloc(&d->mem, (n + 1) * sizeof(void *));
+	osb_sandbox_info *info = ret;
 
-	for (size_t i = 0; all && i < n; i++) {
-		all[i] = arena_alloc(&d->mem, sizeof(osb_sandbox_info));
-		if (!all[i])
-			break;
-		sandbox_info_read(d, json_at(items, i), all[i]);
-		all[i]->json = document_text_of(d, json_at(items, i));
-		p->pub.items_n++;
-	}
-	p->pub.items = all;
-	p->pub.json = d->text;
-	p->pub.page = (int)document_int(about, "page");
-	p->pub.page_size = (int)document_int(about, "pageSize");
-	p->pub.total_items = (int)document_int(about, "totalItems");
-	p->pub.total_pages = (int)document_int(about, "totalPages");
-	(void)json_bool(json_get(about, "hasNextPage"), &p->pub.has_next);
+	sandbox_info_read(d, v, info);
+	info->json = document_text_of(d, v);
+	return info->id && info->json ? 0 : -1;
+}
+
+static int read_page(struct document *d, void *ret)
+{
+	osb_sandbox_page *p = ret;
+	struct document_page about;
+
+	p->items = (osb_sandbox_info *const *)document_page(d, sizeof(osb_sandbox_info), read_item,
+							    &about);
+	p->items_n = about.n;
+	p->page = about.page;
+	p->page_size = about.page_size;
+	p->total_items = about.total_items;
+	p->total_pages = about.total_pages;
+	p->has_next = about.has_next;
+	p->json = d->text;
+	return p->items ? 0 : -1;
 }
 
 int osb_sandbox_list(osb_client *c, const osb_list *filter, const osb_call *call,
 		     osb_sandbox_page **ret, osb_error *e)
 {
-	osb_cleanup(buf_done) struct buf target = BUF_INIT(TARGET_MAX);
-	static const osb_list all = {0};
-	struct ask q = {.method = "GET", .to = &c->server, .with_key = true, .twice = true};
-	struct page *p;
+	struct asking q;
 	int r;
 
-	if (list_target(filter ? filter : &all, &target) < 0)
-		return fail(e, OSB_ERR_INVALID, "the filter is too long");
-	q.target = buf_view(&target);
-	p = mem_new(struct page);
-	r = document_ask(c, &q, call, &p->document, e);
-	if (r < 0) {
-		free(p);
-		return r;
-	}
-	read_page(p);
-	*ret = &p->pub;
-	return 0;
+	asking_server(c, "GET", "/sandboxes", &q);
+	if (filter)
+		put_filter(&q, filter);
+	r = asking_object(c, &q, call, sizeof(**ret), read_page, (void **)ret, e);
+	asking_done(&q);
+	return r;
 }
 
-void osb_sandbox_page_free(osb_sandbox_page *pub)
+void osb_sandbox_page_free(osb_sandbox_page *p)
 {
-	struct page *p = (struct page *)pub;
-
-	if (!p)
-		return;
-	document_done(&p->document);
-	free(p);
+	object_free(p);
 }

@@ -13,12 +13,12 @@
 
 int osb_sandbox_ping(osb_sandbox *s, const osb_call *call, osb_error *e)
 {
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/ping", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/ping", call, &q, e);
 
 	if (r == 0)
-		r = exec_ask_do(s, &q, call, e);
-	exec_ask_done(&q);
+		r = asking_do(s->client, &q, call, e);
+	asking_done(&q);
 	return r;
 }
 
@@ -44,8 +44,8 @@ static void read_metrics(const struct json *v, osb_metrics *ret)
 int osb_sandbox_metrics(osb_sandbox *s, const osb_call *call, osb_metrics *ret, osb_error *e)
 {
 	struct document d;
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/metrics", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/metrics", call, &q, e);
 
 	if (r == 0) {
 		q.ask.target = buf_view(&q.target);
@@ -55,7 +55,7 @@ int osb_sandbox_metrics(osb_sandbox *s, const osb_call *call, osb_metrics *ret, 
 		read_metrics(d.json, ret);
 		document_done(&d);
 	}
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }
 
@@ -79,11 +79,11 @@ int osb_sandbox_watch_metrics(osb_sandbox *s, osb_metrics_fn *fn, void *arg, con
 			      osb_error *e)
 {
 	struct watch w = {fn, arg};
-	struct exec_ask q;
-	int r = exec_ask_begin(s, OSB_PORT_EXEC, "GET", "/metrics/watch", call, &q, e);
+	struct asking q;
+	int r = asking_exec(s, OSB_PORT_EXEC, "GET", "/metrics/watch", call, &q, e);
 
 	if (r == 0)
 		r = stream_events(s, &q, on_sample, &w, call, e);
-	exec_ask_done(&q);
+	asking_done(&q);
 	return r;
 }

@@ -74,14 +74,14 @@ static int on_bytes(void *arg, struct view bytes)
 	return 0;
 }
 
-int stream_events(osb_sandbox *s, struct exec_ask *q, stream_event_fn *fn, void *arg,
+int stream_events(osb_sandbox *s, struct asking *q, stream_event_fn *fn, void *arg,
 		  const osb_call *call, osb_error *e)
 {
 	struct lines l = {.line = BUF_INIT(LINE_MAX_BYTES), .fn = fn, .arg = arg};
 	struct answer answer;
 	int r;
 
-	exec_ask_header(q, "Accept", "text/event-stream");
+	asking_header(q, "Accept", "text/event-stream");
 	q->ask.target = buf_view(&q->target);
 	q->ask.endless = true;
 	answer_init(&answer);
@@ -192,7 +192,7 @@ static int on_event(void *arg, const struct json *event)
 	return 0;
 }
 
-int stream_run(osb_sandbox *s, struct exec_ask *q, const osb_output *output, bool lines,
+int stream_run(osb_sandbox *s, struct asking *q, const osb_output *output, bool lines,
 	       const osb_call *call, osb_run *ret, osb_error *e)
 {
 	static const osb_output silent = {0};

@@ -2,6 +2,7 @@
 import pathlib
 import re
 import subprocess
+import tarfile
 
 import pytest
 from conftest import ROOT, compile_with, library
@@ -20,6 +21,29 @@ def test_commands_sessions_and_code(run):
 
 def test_files(run, tmp_path):
     assert run("transfers", tmp_path) == "fine\n"
+
+
+def test_snapshots(run):
+    assert run("snapshots") == "fine\n"
+
+
+def test_images_and_volumes(run, tmp_path):
+    place = tmp_path / "rootfs" / "etc"
+    place.mkdir(parents=True)
+    (place / "words").write_text("some words\n")
+    with tarfile.open(tmp_path / "rootfs.tar", "w") as tar:
+        tar.add(tmp_path / "rootfs", ".")
+    assert run("storage", tmp_path / "rootfs.tar", tmp_path / "out.tar") == "fine\n"
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        assert "oci-layout" in [name.removeprefix("./") for name in tar.getnames()]
+
+
+def test_terminals(run):
+    assert run("terminal") == "fine\n"
+
+
+def test_network_policies_and_diagnostics(run):
+    assert run("network") == "fine\n"
 
 
 def test_failures_are_told_in_one_type(run):
