@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < spec.env.n; i++)
 		assert(spec.env.v[i].name[0] && !strchr(spec.env.v[i].name, '='));
 	check_stored(&spec);
-	assert(sandbox_start_file(&spec, "token", &start, &e) == 0);
+	assert(sandbox_start_file(&spec, "token", VIEW("certificate"), &start, &e) == 0);
 	free(start);
 	sandbox_spec_done(&spec);
 	return 0;
