@@ -82,19 +82,28 @@ static void get_policy(struct http_exchange *x, void *app)
 	end_status(&w, x, &out);
 }
 
+/* Before it is answered: nothing of it is ours afterwards. */
+static struct http_exchange *let_go(struct change *c)
+{
+	if (c->x)
+		http_on_gone(c->x, NULL, NULL);
+	return take_ptr(c->x);
+}
+
 static void reply_changed(struct change *c)
 {
 	osb_cleanup(buf_done) struct buf out = BUF_INIT(4096);
+	struct http_exchange *x = let_go(c);
 	struct json_writer w;
 
-	if (!c->x)
+	if (!x)
 		return;
 	begin_status(&w, &out, c->mode);
 	if (!c->reset)
 		json_put_cstr(&w, "enforcementMode", c->api->egress->settings->mode);
 	if (c->reason)
 		json_put_cstr(&w, "reason", c->reason);
-	end_status(&w, take_ptr(c->x), &out);
+	end_status(&w, x, &out);
 }
 
 static int status_of(int code)
@@ -106,8 +115,7 @@ static int status_of(int code)
 
 static void change_free(struct change *c)
 {
-	if (c->x)
-		http_on_gone(c->x, NULL, NULL);
+	(void)let_go(c);
 	if (c->api)
 		c->api->body_bytes -= c->body.len;
 	list_remove(&c->link);
@@ -129,9 +137,11 @@ static void change_over(struct change *c)
 
 static void refuse(struct change *c, int status, const char *what, const struct err *e)
 {
+	struct http_exchange *x = let_go(c);
+
 	log_line(LOG_WARN, "policy not changed", LOG_S("box", c->id), LOG_S("err", e->msg));
-	if (c->x)
-		api_reply_text(take_ptr(c->x), status, "%s%s", what, e->msg);
+	if (x)
+		api_reply_text(x, status, "%s%s", what, e->msg);
 	change_over(c);
 }
 
@@ -230,9 +240,7 @@ void api_policy_end(struct api *a)
 	list_each_safe (it, tmp, &a->changes) {
 		struct change *c = list_entry(it, struct change, link);
 
-		if (c->x)
-			http_on_gone(c->x, NULL, NULL);
-		c->x = NULL;
+		(void)let_go(c);
 		c->api = NULL;
 		list_remove(&c->link);
 		if (!c->running)
@@ -256,13 +264,11 @@ static void take_body(struct http_exchange *x, struct view piece, void *arg)
 		return;
 	}
 	if (a->body_bytes + piece.len > BODIES_MAX) {
+		change_free(c);
 		api_reply_text(x, 503, "too many changes at once");
-		c->x = NULL;
-		change_free(c);
 	} else if (buf_append_view(&c->body, piece) < 0) {
-		api_reply_text(x, 413, "the body is larger than %u bytes", BODY_MAX);
-		c->x = NULL;
 		change_free(c);
+		api_reply_text(x, 413, "the body is larger than %u bytes", BODY_MAX);
 	} else {
 		a->body_bytes += piece.len;
 	}
