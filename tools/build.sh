@@ -16,7 +16,8 @@ fi
 ninja -C build
 for made in build/src/execd/execd build/src/warden/opensandbox-warden \
 	build/src/server/opensandbox-server build/src/imager/opensandbox-image \
-	build/src/imager/opensandbox-registry build/src/egress/opensandbox-egress; do
+	build/src/imager/opensandbox-registry build/src/egress/opensandbox-egress \
+	build/src/ingress/opensandbox-ingress; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

@@ -214,7 +214,8 @@ gather_programs() {
 	cp "$out/execd" "$out/gcc/src/warden/opensandbox-warden" \
 		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
 		"$out/gcc/src/imager/opensandbox-registry" \
-		"$out/gcc/src/egress/opensandbox-egress" "$out/bin/"
+		"$out/gcc/src/egress/opensandbox-egress" \
+		"$out/gcc/src/ingress/opensandbox-ingress" "$out/bin/"
 	cp "$out/gcc/src/sdk/libopensandbox.so.1.0.0" "$out/bin/libopensandbox.so.1"
 }
 
@@ -225,6 +226,10 @@ check_product() {
 	export E2E_CHURN=2000
 	component_tests e2e "$out/bin" OPENSANDBOX_BIN tests/e2e
 	component_tests escape "$out/bin" OPENSANDBOX_BIN tests/escape
+	component_tests ingress-release "$out/bin" OPENSANDBOX_BIN tests/ingress
+	local ingress=$out/sanitized/src/ingress/opensandbox-ingress
+	[ ! -x "$ingress" ] ||
+		component_tests ingress-sanitized "$ingress" INGRESS tests/ingress
 	component_tests conformance "$out/bin" OPENSANDBOX_BIN tests/conformance
 	component_tests guest "$out/bin" OPENSANDBOX_BIN tests/guest
 	component_tests sdk "$out/bin" OPENSANDBOX_BIN tests/sdk

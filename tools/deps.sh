@@ -9,7 +9,8 @@ build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson
 	libzstd-dev libssl-dev nftables python3 python3-yaml)
 checks=(git g++ clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-dev curl
 	iproute2 bind9-dnsutils python3-pytest docker-registry mmdebstrap zstd busybox-static
-	openssl python3-matplotlib python3-pandas python3-plotly sqlite3
+	openssl redis-tools
+	python3-matplotlib python3-pandas python3-plotly sqlite3
 	python3-ipykernel python3-jupyter-client node-typescript)
 guest=(qemu-system-x86 busybox-static e2fsprogs)
 

@@ -73,8 +73,8 @@ def server(tmp_path_factory):
 
 def curl(server, path, *arguments):
     answer = subprocess.run(
-        ["curl", "-sS", "--max-time", "60", "--cacert", server.authority.cert, "-H", f"OPEN-SANDBOX-API-KEY: {server.key}",
-         *arguments, f"https://localhost:{server.port}{path}"],
+        ["curl", "-sS", "--max-time", "60", "--cacert", server.authority.cert,
+         "-H", f"OPEN-SANDBOX-API-KEY: {server.key}", *arguments, f"https://localhost:{server.port}{path}"],
         capture_output=True, text=True, check=False)
     return answer
 
