@@ -24,6 +24,7 @@
 #include "execd/listen.h"
 #include "execd/options.h"
 #include "execd/start_file.h"
+#include "execd/trust.h"
 #include "execd/users.h"
 
 #define EXIT_NOT_STARTED 125 /* by our fault or the start file's */
@@ -117,6 +118,9 @@ static int take_settings(struct launch *l, struct start_file *f, struct err *e)
 
 		strv_env_set(&app->env, view_first(text, name_len), view_skip(text, name_len + 1));
 	}
+	/* Before anything runs, and while everything may be written. */
+	if (f->authority)
+		trust_install(view_of(f->authority), &app->env);
 	if (take_user(app, f, e) < 0)
 		return e->code;
 	env_add_defaults(&app->env);

@@ -67,6 +67,7 @@ int start_file_parse(struct view text, struct start_file *ret, struct err *e)
 	    take_string(f.root, "user", &f.user, e) < 0 ||
 	    take_string(f.root, "token", &f.token, e) < 0 ||
 	    take_string(f.root, "codePool", &f.code_pool, e) < 0 ||
+	    take_string(f.root, "authority", &f.authority, e) < 0 ||
 	    json_field_object(f.root, "lifecycle", &f.lifecycle, e) < 0)
 		return err_ctx(e, "start file");
 	*ret = f;
@@ -83,6 +84,7 @@ void start_file_done(struct start_file *f)
 	free(f->user);
 	free(f->token);
 	free(f->code_pool);
+	free(f->authority);
 	*f = (struct start_file){0};
 }
 

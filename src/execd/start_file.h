@@ -4,7 +4,7 @@
  * A daemon that was started ahead waits on a SOCK_SEQPACKET socket for one datagram with one
  * descriptor: a memory file of JSON,
  * {"entrypoint":[...],"env":{...},"cwd":"/","user":"...","token":"...","lifecycle":{...},
- * "codePool":"python:2"}.
+ * "codePool":"python:2","authority":"-----BEGIN CERTIFICATE..."}.
  */
 #pragma once
 
@@ -26,6 +26,7 @@ struct start_file {
 	char *cwd;		      /* or NULL: as it is; made if it is missing */
 	char *user;		      /* of all that is started, as images name it; or NULL: ours */
 	char *token;		      /* or NULL: everybody may call */
+	char *authority;	      /* a certificate that programs are to trust, PEM; or NULL */
 	char *code_pool;	      /* or NULL: no interpreters are started ahead */
 	const struct json *lifecycle; /* part of root, or NULL */
 };

@@ -42,6 +42,12 @@ int openat2_beneath(int root_fd, const char *path, int flags, mode_t mode)
 				 RESOLVE_NO_XDEV);
 }
 
+int openat2_same_mount(int root_fd, const char *path, int flags)
+{
+	return open_with(root_fd, path, flags, 0,
+			 RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
 int openat2_dir_below(int root_fd, const char *path)
 {
 	return open_with(root_fd, path, O_PATH | O_DIRECTORY, 0,

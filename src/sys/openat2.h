@@ -20,6 +20,9 @@ osb_must_check int openat2_in_root(int root_fd, const char *path, int flags, mod
  */
 osb_must_check int openat2_beneath(int root_fd, const char *path, int flags, mode_t mode);
 
+/* As openat2_in_root(), but nothing on the way may be a mount of its own: -EXDEV. */
+osb_must_check int openat2_same_mount(int root_fd, const char *path, int flags);
+
 /* An O_PATH descriptor of the directory `path`.  Symlinks and mounts on the way are followed as
  * long as they stay below `root_fd`; an absolute link never does: -EXDEV. */
 osb_must_check int openat2_dir_below(int root_fd, const char *path);
