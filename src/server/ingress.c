@@ -287,6 +287,8 @@ void ingress_pass(struct http_exchange *x, struct ingress *i)
 	case SANDBOX_RESUMING:
 		if (b->spec.resume_on_request)
 			resumes_wait(app->resumes, b, x, resumed, i);
+		else if (i->preview.to.port == ENDPOINTS_EXECD_PORT)
+			dial(x, i, b); /* commands wait until somebody resumes it */
 		else
 			fail(x, i, PREVIEW_PAUSED, NULL);
 		return;
