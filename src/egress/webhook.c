@@ -22,6 +22,7 @@
 #include "codec/rfc3339.h"
 #include "egress/egress.h"
 #include "egress/lookup.h"
+#include "egress/vault_int.h"
 #include "net/connect.h"
 #include "net/http_client.h"
 #include "net/loop.h"
@@ -125,20 +126,25 @@ static void delivery_over(struct delivery *d)
 
 /* ---- one try ---- */
 
-static void try_failed(struct delivery *d, const char *why)
+static void give_up(struct delivery *d, const char *why)
 {
-	end_stages(d);
-	if (d->tries < TRIES) {
-		log_line(LOG_DEBUG, "the webhook was not told, trying again", LOG_S("box", d->box),
-			 LOG_S("err", why));
-		/* The timer knows by the status what it is for. */
-		d->status = -1;
-		loop_timer_start(d->timer, (uint64_t)AGAIN_MS << (d->tries - 1));
-		return;
-	}
 	log_line(LOG_WARN, "the webhook was not told, giving up", LOG_S("box", d->box),
 		 LOG_S("err", why));
 	delivery_over(d);
+}
+
+static void try_failed(struct delivery *d, const char *why)
+{
+	if (d->tries >= TRIES) {
+		give_up(d, why);
+		return;
+	}
+	log_line(LOG_DEBUG, "the webhook was not told, trying again", LOG_S("box", d->box),
+		 LOG_S("err", why));
+	end_stages(d);
+	/* The timer knows by the status what it is for. */
+	d->status = -1;
+	loop_timer_start(d->timer, (uint64_t)AGAIN_MS << (d->tries - 1));
 }
 
 static void on_head(void *arg, const struct http1_head *head)
@@ -220,12 +226,16 @@ static void on_connected(void *arg, int fd, const struct err *e)
 	struct egress *g = d->webhook->egress;
 
 	connect_free(take_ptr(d->connect));
-	if (fd < 0)
+	if (fd < 0) {
 		try_failed(d, e->msg);
-	else if (d->to.tls)
+	} else if (!d->trusted && !vault_is_elsewhere(fd)) {
+		fd_close(fd);
+		give_up(d, "its address is the host's own");
+	} else if (d->to.tls) {
 		d->bridge = tls_connect(g->bridges, g->tls_client, fd, d->to.host, on_secured, d);
-	else
+	} else {
 		post(d, fd);
+	}
 }
 
 /* Users' URLs are called from the host: they must not lead into its own networks. */
@@ -241,8 +251,7 @@ static void dial(struct delivery *d, bool v6, const uint8_t bytes[16])
 	struct err e = ERR_NONE;
 
 	if (!d->trusted && net_special(v6, bytes)) {
-		d->tries = TRIES;
-		try_failed(d, "its address is not a public one");
+		give_up(d, "its address is not a public one");
 		return;
 	}
 	inet_ntop(v6 ? AF_INET6 : AF_INET, bytes, ip, sizeof(ip));

@@ -4,48 +4,12 @@ import json
 import shutil
 import ssl
 import subprocess
-import threading
 
 import pytest
 
+from hook import ADDRESS, Hook, next_port
 from sidecar import rules
 from small_internet import wait_for
-
-HOOK = "203.0.113.50"
-
-
-class Hook:
-    """A server that remembers what it was told, and answers what it is told to."""
-
-    def __init__(self, internet, port):
-        self.port, self.answers, self.lock = port, [], threading.Lock()
-        self.told = []  # (request line and headers, body)
-        internet.listen(port, self._serve)
-
-    def _serve(self, conn):
-        data = b""
-        while b"\r\n\r\n" not in data:
-            piece = conn.recv(65536)
-            if not piece:
-                return
-            data += piece
-        head, _, body = data.partition(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n")
-                      if line.lower().startswith(b"content-length"))
-        while len(body) < length:
-            body += conn.recv(65536)
-        with self.lock:
-            self.told.append((head.decode(), json.loads(body)))
-            answer = self.answers.pop(0) if self.answers else 200
-        if answer is None:  # Nothing is said until the client goes.
-            conn.recv(1)
-            return
-        conn.sendall(f"HTTP/1.1 {answer} X\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok".encode())
-
-    def names(self):
-        with self.lock:
-            return [body["hostname"] for _, body in self.told]
-
 
 def certificate(directory, name):
     """(of an authority, of a server that it vouches for, the server's key), for a host name."""
@@ -71,15 +35,12 @@ class SecureHook(Hook):
             super()._serve(secure)
 
 
-_ports = iter(range(9100, 9200))
-
-
 @pytest.fixture
 def hook(internet):
-    return Hook(internet, next(_ports))
+    return Hook(internet, next_port())
 
 
-def url(hook, host=HOOK, path="/denied?from=test"):
+def url(hook, host=ADDRESS, path="/denied?from=test"):
     return f"http://{host}:{hook.port}{path}"
 
 
@@ -92,7 +53,7 @@ def test_a_denied_name_is_told(internet, hook, make_sidecar):
     head, body = hook.told[0]
     lines = head.split("\r\n")
     assert lines[0] == "POST /denied?from=test HTTP/1.1"
-    assert f"Host: {HOOK}:{hook.port}" in lines and "Content-Type: application/json" in lines
+    assert f"Host: {ADDRESS}:{hook.port}" in lines and "Content-Type: application/json" in lines
     when = datetime.datetime.strptime(body.pop("timestamp"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
     assert abs((datetime.datetime.now(datetime.timezone.utc) - when).total_seconds()) < 300
     assert body == {"hostname": "bad.test", "source": "opensandbox-egress", "sandboxId": "box-7"}
@@ -100,18 +61,18 @@ def test_a_denied_name_is_told(internet, hook, make_sidecar):
 
 def test_a_hook_with_a_name(internet, hook, make_sidecar):
     internet.dns.zone["hook.test"] = [("CNAME", "real.hook.test")]
-    internet.dns.zone["real.hook.test"] = [("A", HOOK)]
+    internet.dns.zone["real.hook.test"] = [("A", ADDRESS)]
     sidecar = make_sidecar(DENY_WEBHOOK=url(hook, "hook.test"))
     sidecar.sandbox.ask("bad.test")
     sidecar.sandbox.ask("worse.test")
     wait_for(lambda: sorted(hook.names()) == ["bad.test", "worse.test"], 60, sidecar.said)
-    assert not sidecar.sandbox.reaches(HOOK, hook.port), "what we may call is not the sandbox's to call"
+    assert not sidecar.sandbox.reaches(ADDRESS, hook.port), "what we may call is not the sandbox's to call"
 
 
 def test_over_tls(internet, make_sidecar, tmp_path):
     authority, cert, key = certificate(tmp_path, "hook.test")
-    hook = SecureHook(internet, next(_ports), cert, key)
-    internet.dns.zone.update({"hook.test": [("A", HOOK)], "stranger.test": [("A", HOOK)]})
+    hook = SecureHook(internet, next_port(), cert, key)
+    internet.dns.zone.update({"hook.test": [("A", ADDRESS)], "stranger.test": [("A", ADDRESS)]})
     trusting = make_sidecar(DENY_WEBHOOK=url(hook, "hook.test").replace("http:", "https:"),
                             MITMPROXY_UPSTREAM_TRUST_DIR=authority)
     trusting.sandbox.ask("bad.test")
@@ -127,7 +88,7 @@ def test_over_tls(internet, make_sidecar, tmp_path):
 
 def test_who_fails_is_asked_again(internet, make_sidecar):
     """Each waits for seconds: all at once."""
-    failing, broken, silent = (Hook(internet, next(_ports)) for _ in range(3))
+    failing, broken, silent = (Hook(internet, next_port()) for _ in range(3))
     failing.answers, broken.answers, silent.answers = [500, 503, 200], [500] * 4, [None]
     told = [make_sidecar(DENY_WEBHOOK=url(hook)) for hook in (failing, broken, silent)]
     for sidecar in told:
