@@ -123,7 +123,7 @@ static int run(const struct options *o, const struct settings *s, struct err *e)
 
 int main(int argc, char **argv)
 {
-	struct settings settings;
+	osb_cleanup(settings_done) struct settings settings;
 	struct err e = ERR_NONE;
 	struct options o;
 	int r;
@@ -150,6 +150,5 @@ int main(int argc, char **argv)
 	r = run(&o, &settings, &e);
 	if (r < 0)
 		log_line(LOG_ERROR, "egress cannot go on", LOG_S("err", e.msg));
-	settings_done(&settings);
 	return r < 0 ? 1 : 0;
 }
