@@ -25,8 +25,8 @@
 #include "egress/settings.h"
 #include "net/loop.h"
 
-#define ASKS_MAX    2048 /* at once; each has a socket, at least */
-#define TRIES_MIN   3	 /* datagrams get lost */
+#define ASKS_MAX    16384 /* at once; each has a socket, at least */
+#define TRIES_MIN   3	  /* datagrams get lost */
 #define TRIES_MAX   NAME_SERVERS_MAX
 #define PATIENCE_MS 1000u /* before another server is asked, too */
 #define SILENCE_US  5000000

@@ -19,6 +19,7 @@
 #include "egress/box.h"
 #include "egress/settings.h"
 #include "net/loop.h"
+#include "policy/net_special.h"
 #include "policy/net_table.h"
 #include "sys/nfset.h"
 #include "sys/sock_diag.h"
@@ -143,6 +144,9 @@ static bool any_allowed(const struct box *b, const struct lease *x)
 {
 	const struct net_rule *rule;
 
+	/* Granted when a rule about addresses allowed it; that may be no longer so. */
+	if (net_special(x->v6, x->bytes) && !box_allows_explicitly(b, x->v6, x->bytes))
+		return false;
 	for (size_t i = 0; i < NAMES_MAX && x->names[i]; i++)
 		if (box_allows_name(b, x->names[i], &rule))
 			return true;

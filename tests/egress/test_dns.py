@@ -183,6 +183,15 @@ def test_a_private_address_that_a_rule_names(net, make_sidecar):
     assert not box.reaches("10.20.9.9", 8000)
 
 
+def test_a_private_address_that_no_rule_names_any_more(net, make_sidecar):
+    net.dns.zone["db.good.test"] = [("A", "10.20.0.5")]
+    sidecar = make_sidecar(rules("db.good.test", "10.20.0.0/24"))
+    assert sidecar.sandbox.ask("db.good.test").addresses == ["10.20.0.5"]
+    assert sidecar.sandbox.reaches("10.20.0.5", 8000)
+    sidecar.api("DELETE", "/policy", ["10.20.0.0/24"])
+    assert not sidecar.sandbox.reaches("10.20.0.5", 8000)
+
+
 def test_aliases_are_followed(net, make_sidecar):
     net.dns.zone |= {"x.good.test": [("CNAME", "y.other.test", 7)], "y.other.test": [("CNAME", "z.other.test")],
                      "z.other.test": [("A", OTHER)]}
@@ -331,6 +340,24 @@ def test_no_more_addresses_than_are_let_pass(net, make_sidecar):
     box = make_sidecar(rules("*.good.test")).sandbox
     assert box.ask("many.good.test", tcp=True).addresses == many[:128]
     assert len(box.elements("dyn4")) == 128
+
+
+def test_more_than_it_may_ask_in_a_moment(net, make_sidecar):
+    """What is too much is lost, or answered later; the sandbox is heard again."""
+    box = make_sidecar(rules("*.good.test")).sandbox
+    with box.namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.connect((RESOLVER, 53))
+        for _ in range(20000):
+            s.send(query("www.good.test"))
+    wait_for(lambda: answers(box, "www.good.test", [WEB]), 60)
+    assert box.ask("www.good.test", tcp=True).addresses == [WEB]
+
+
+def answers(box, name, addresses):
+    try:
+        return box.ask(name, timeout=5).addresses == addresses
+    except TimeoutError:
+        return False
 
 
 # -- over TCP --
