@@ -61,22 +61,25 @@ static int take_copy(struct nfbatch *ret, struct err *e)
 	return r < 0 ? r : nfcopy_take(fd, NET_TABLE, ret, e);
 }
 
-/* In a namespace of its own a copy of the copy is the same again. */
-static bool copy_holds(struct nfbatch *copy, struct err *e)
+/* In a namespace of its own a copy of the copy says as much again.  Elements come in any order. */
+static int check_copy(struct nfbatch *copy, struct err *e)
 {
+	osb_cleanup(nfbatch_done) struct nfbatch again = {0};
 	osb_cleanup(fd_closep) int fd = -1;
 	size_t len = copy->bytes.len;
-	struct nfbatch again;
-	bool same = false;
+	int r;
 
 	nfbatch_init(&again, COPY_MAX_BYTES);
 	if (unshare(CLONE_NEWNET) < 0)
-		err_set(e, -errno, "make a network namespace: %m");
-	else if (nfbatch_open(&fd, e) == 0 && nfbatch_commit(fd, copy, "copy", e) == 0 &&
-		 take_copy(&again, e) == 0)
-		same = view_eq(buf_view(&again.bytes), view_first(buf_view(&copy->bytes), len));
-	nfbatch_done(&again);
-	return same;
+		return err_set(e, -errno, "make a network namespace: %m");
+	r = nfbatch_open(&fd, e);
+	if (r == 0)
+		r = nfbatch_commit(fd, copy, "copy a table", e);
+	if (r == 0)
+		r = take_copy(&again, e);
+	if (r == 0 && again.bytes.len != len)
+		r = err_set(e, -EIO, "a copy of a table is not the same");
+	return r;
 }
 
 static int try_table(const struct warden *w, struct police *p, struct err *e)
@@ -94,7 +97,7 @@ static int try_table(const struct warden *w, struct police *p, struct err *e)
 	if (r == 0)
 		r = netwatch_load(buf_view(&p->table), e);
 	netwatch_close(&trial);
-	p->copied = r == 0 && take_copy(&p->copy, &why) == 0 && copy_holds(&p->copy, &why);
+	p->copied = r == 0 && take_copy(&p->copy, &why) == 0 && check_copy(&p->copy, &why) == 0;
 	come_back(w);
 	if (r == 0 && !p->copied)
 		log_line(LOG_WARN, "policed sandboxes are made slowly: nft loads each table",

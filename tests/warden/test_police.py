@@ -380,6 +380,7 @@ def test_they_are_made_ahead_once_they_were_asked_for(make_warden):
         return sum((p / "ports").exists() for p in seeds)
 
     eventually(lambda: policed_seeds() == 2)
+    assert "made slowly" not in w.said()
     assert "refused" in reach(w.create(network=POLICED), "198.51.100.1", 80)
 
 
