@@ -116,11 +116,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "tls": isinstance(self.connection, ssl.SSLSocket),
                 "headers": {k.lower(): v for k, v in self.headers.items()}}
         more = []
-        if self.path == "/echo":
+        if self.path in ("/echo", "/quiet"):
             more = [("X-Echo", self.headers.get("Authorization", "")),
                     ("Set-Cookie", "t=" + self.headers.get("Authorization", "").split(" ")[-1])]
         self.server_requests.append(said)
-        self._answer(json.dumps(said).encode(), ("Content-Type", "application/json"), *more)
+        body = b"{}" if self.path == "/quiet" else json.dumps(said).encode()
+        self._answer(body, ("Content-Type", "application/json"), *more)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_GET
 

@@ -547,8 +547,8 @@ def test_node_as_a_client(vaulted):
 
 def test_openssl_as_a_client(vaulted):
     vaulted.create(binding("b"))
-    r = vaulted.box.run("sh", "-c", "printf 'GET /o HTTP/1.1\\r\\nHost: api.vault.test\\r\\nConnection: close\\r\\n\\r\\n' |"
-                        f" openssl s_client -quiet -verify_return_error -CAfile {vaulted.file.name}"
+    r = vaulted.box.run("sh", "-c", "printf 'GET /o HTTP/1.1\\r\\nHost: api.vault.test\\r\\nConnection: close\\r\\n"
+                        f"\\r\\n' | openssl s_client -quiet -verify_return_error -CAfile {vaulted.file.name}"
                         " -connect api.vault.test:443 -servername api.vault.test -alpn h2,http/1.1 -ign_eof")
     assert f"Bearer {SECRET}" in r.stdout, r.stderr
 

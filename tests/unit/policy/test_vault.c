@@ -193,26 +193,29 @@ static void what_is_no_vault_is_refused(void **state)
 	}
 }
 
+static const char *const six[] = {
+	BIND("exact", "\"hosts\":[\"a.example.com\"]", BEARER),
+	BIND("wild", "\"hosts\":[\"*.example.com\"]", BEARER),
+	BIND("plain", "\"hosts\":[\"a.example.com\"],\"schemes\":[\"http\"]", BEARER),
+	BIND("heads", "\"hosts\":[\"a.example.com\"],\"methods\":[\"HEAD\"]", BEARER),
+	BIND("v1", API ",\"paths\":[\"/v1/*\"]", BEARER),
+	BIND("v2", API ",\"paths\":[\"/v2\"]", BEARER),
+};
+
+static struct vault *vault_with(const char *const *bindings, size_t n)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(1 << 16);
+
+	assert_int_equal(buf_append_str(&text, "{" SECRETS ",\"bindings\":["), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(&text, "%s%s", i ? "," : "", bindings[i]), 0);
+	assert_int_equal(buf_append_str(&text, "]}"), 0);
+	return vault_of(buf_str(&text));
+}
+
 static void bindings_beside_each_other_are_told_apart(void **state)
 {
-	osb_cleanup(vault_freep) struct vault *v =
-		vault_of(ONE(BIND("exact", "\"hosts\":[\"a.example.com\"]", BEARER) "," BIND(
-			"wild", "\"hosts\":[\"*.example.com\"]",
-			BEARER) "," BIND("plain",
-					 "\"hosts\":[\"a.example.com\"],\"schemes\":[\"http\"]",
-					 BEARER) "," BIND("heads",
-							  "\"hosts\":[\"a.example.com\"],"
-							  "\"methods\":[\"HEAD\"]",
-							  BEARER) "," BIND("v1",
-									   API
-									   ",\"paths\":[\"/v1/*\"]",
-									   BEARER) "," BIND("v2",
-											    API
-											    ",\"pat"
-											    "hs\":["
-											    "\"/"
-											    "v2\"]",
-											    BEARER)));
+	osb_cleanup(vault_freep) struct vault *v = vault_with(six, ARRAY_LEN(six));
 	static const struct {
 		bool https;
 		const char *method, *host, *path, *name;
