@@ -115,6 +115,12 @@ bool dns_verdict_hides(const char *name)
 	return false;
 }
 
+/* Whoever may ask for every name needs no other server. */
+static bool is_forbidden(const struct box *b, const char *name)
+{
+	return net_policy_denies_names(&b->effective) && dns_verdict_hides(name);
+}
+
 static struct dns_verdict deny(const struct box *b, const struct net_rule *rule, const char *why)
 {
 	return (struct dns_verdict){
@@ -130,7 +136,7 @@ struct dns_verdict dns_verdict_name(const struct box *b, const char *name)
 
 	if (!box_allows_name(b, name, &rule))
 		return deny(b, rule, NULL);
-	if (!rule && dns_verdict_hides(name))
+	if (!rule && is_forbidden(b, name))
 		return deny(b, NULL, "dns over https");
 	return (struct dns_verdict){.allowed = true, .passes = true, .rule = rule};
 }
@@ -142,7 +148,7 @@ struct dns_verdict dns_verdict_alias(const struct box *b, const struct dns_verdi
 
 	if (rule && !rule->allow)
 		return deny(b, rule, "alias of a denied name");
-	if (!rule && !asked->rule && dns_verdict_hides(alias))
+	if (!rule && !asked->rule && is_forbidden(b, alias))
 		return deny(b, NULL, "dns over https");
 	return (struct dns_verdict){.allowed = true, .passes = true, .rule = rule};
 }

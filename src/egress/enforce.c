@@ -26,16 +26,6 @@ static const char *const known_doh[] = {
 	"2606:4700:4700::/48", "2001:4860:4860::/48", "2620:fe::/48",
 };
 
-static bool names_are_refused(const struct net_policy *p)
-{
-	if (!p->default_allow)
-		return true;
-	for (size_t i = 0; i < p->n; i++)
-		if (!p->rules[i].allow && p->rules[i].kind != NET_ADDRESSES)
-			return true;
-	return false;
-}
-
 static void add_text(struct ranges *to, struct view text)
 {
 	struct net_prefix p;
@@ -51,7 +41,7 @@ static void add_doh(const struct box *b, struct ranges *to)
 	const struct settings *s = b->settings;
 	struct view rest = view_of(s->doh_blocklist), part;
 
-	if (names_are_refused(&b->effective)) {
+	if (net_policy_denies_names(&b->effective)) {
 		for (size_t i = 0; i < ARRAY_LEN(known_doh); i++) {
 			struct net_prefix p;
 

@@ -417,6 +417,16 @@ const char *net_policy_mode(const struct net_policy *p)
 	return p->default_allow ? "allow_all" : "deny_all";
 }
 
+bool net_policy_denies_names(const struct net_policy *p)
+{
+	if (!p->default_allow)
+		return true;
+	for (size_t i = 0; i < p->n; i++)
+		if (!p->rules[i].allow && p->rules[i].kind != NET_ADDRESSES)
+			return true;
+	return false;
+}
+
 bool net_policy_forgives(const struct net_policy *p, const struct net_rule *rule)
 {
 	return p->mode != NET_ENFORCE && !(rule && rule->always);

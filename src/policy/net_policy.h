@@ -92,6 +92,9 @@ void net_policy_write(const struct net_policy *p, struct json_writer *w);
 /* "learn" or "dry-run"; otherwise "allow_all", "deny_all" or "enforcing". */
 const char *net_policy_mode(const struct net_policy *p);
 
+/* Are there names that it refuses? */
+bool net_policy_denies_names(const struct net_policy *p);
+
 /* Does what `rule` (NULL = the default) refuses pass all the same? */
 bool net_policy_forgives(const struct net_policy *p, const struct net_rule *rule);
 

@@ -456,7 +456,7 @@ def test_servers_that_would_hide_names(net, make_sidecar):
         net.dns.zone[name] = [("A", OTHER)]
     net.dns.zone["cloudflare-dns.com.good.test"] = [("A", WEB)]
     net.dns.zone["hidden.good.test"] = [("CNAME", "dns.google")]
-    sidecar = make_sidecar(rules(default="allow"))
+    sidecar = make_sidecar(rules(default="allow", deny=["www.bad.test"]))
     box = sidecar.sandbox
     for name in ("dns.google", "use-application-dns.net", "mozilla.cloudflare-dns.com", "abc.dns.nextdns.io",
                  "hidden.good.test"):
@@ -464,6 +464,9 @@ def test_servers_that_would_hide_names(net, make_sidecar):
     assert box.ask("cloudflare-dns.com.good.test").addresses == [WEB]
     sidecar.allow("dns.google")
     assert box.ask("dns.google").addresses == [OTHER]
+    # There is nothing to hide.
+    sidecar.api("PUT", "/policy", rules(default="allow"))
+    assert box.ask("use-application-dns.net").addresses == [OTHER]
 
 
 def test_names_alone(net, make_sidecar):
