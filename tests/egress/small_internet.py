@@ -26,7 +26,7 @@ class Internet:
         for net in NETWORKS6:
             self.namespace.ip("-6", "route", "add", "local", net, "dev", "lo", check=False)
         self.arrived = []  # (protocol, address, port)
-        self._lock, self._open, self._listening, self._boxes = threading.Lock(), [], set(), 0
+        self._lock, self._open, self._handlers, self._boxes = threading.Lock(), [], {}, 0
         self.dns = Dns(self.namespace)
 
     def close(self):
@@ -58,10 +58,11 @@ class Internet:
     # -- servers --
 
     def listen(self, port, handler, family=socket.AF_INET, note="tcp"):
-        """handler(conn) in a thread of its own for every connection; once per port."""
-        if (family, "tcp", port) in self._listening:
+        """handler(conn) in a thread of its own for every connection; the last one given for a port counts."""
+        before = self._handlers.get((family, "tcp", port))
+        self._handlers[family, "tcp", port] = (handler, note)
+        if before:
             return
-        self._listening.add((family, "tcp", port))
         s = self.namespace.socket(family)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
@@ -69,14 +70,15 @@ class Internet:
         s.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))
         s.listen(512)
         self._open.append(s)
-        threading.Thread(target=self._accept, args=(s, port, handler, note), daemon=True).start()
+        threading.Thread(target=self._accept, args=(s, family, port), daemon=True).start()
 
-    def _accept(self, s, port, handler, note):
+    def _accept(self, s, family, port):
         while True:
             try:
                 conn, _ = s.accept()
             except OSError:
                 return
+            handler, note = self._handlers[family, "tcp", port]
             with self._lock:
                 self.arrived.append((note, conn.getsockname()[0], port))
             threading.Thread(target=self._serve, args=(conn, handler), daemon=True).start()
@@ -94,9 +96,9 @@ class Internet:
         self.listen(port, repeat, family)
 
     def echo_udp(self, port, family=socket.AF_INET):
-        if (family, "udp", port) in self._listening:
+        if (family, "udp", port) in self._handlers:
             return
-        self._listening.add((family, "udp", port))
+        self._handlers[family, "udp", port] = True
         s = self.namespace.socket(family, socket.SOCK_DGRAM)
         if family == socket.AF_INET:
             s.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
