@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -25,6 +26,7 @@
 #include "sys/clone.h"
 #include "sys/nfbatch.h"
 #include "sys/nfcopy.h"
+#include "sys/nfset.h"
 #include "warden/options.h"
 #include "warden/record.h"
 #include "warden/warden.h"
@@ -35,8 +37,9 @@
 struct police {
 	struct net_table_options options; /* with the ports that every new box has */
 	struct buf table;
-	struct nfbatch copy; /* the same as the kernel wants it */
-	bool copied;	     /* else nft has to do it */
+	struct nfbatch closed,
+		opened; /* the same as the kernel wants it, without and with `open` */
+	bool copied;	/* else nft has to do it */
 	bool possible;
 	char missing[320];
 };
@@ -61,12 +64,23 @@ static int take_copy(struct nfbatch *ret, struct err *e)
 	return r < 0 ? r : nfcopy_take(fd, NET_TABLE, ret, e);
 }
 
+static int admit_all(int fd, struct err *e)
+{
+	osb_cleanup(nfset_batch_freep) struct nfset_batch *b = nfset_batch_new(NET_TABLE);
+	struct nfset_element all[] = {{.v6 = false}, {.v6 = true}};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		memset(all[i].last, 0xff, sizeof(all[i].last));
+	nfset_add(b, NET_SET_ALL, all, ARRAY_LEN(all));
+	return nfset_commit(fd, b, e);
+}
+
 /* In a namespace of its own a copy of the copy says as much again.  Elements come in any order. */
-static int check_copy(struct nfbatch *copy, struct err *e)
+static int check_copy(struct police *p, struct err *e)
 {
 	osb_cleanup(nfbatch_done) struct nfbatch again = {0};
 	osb_cleanup(fd_closep) int fd = -1;
-	size_t len = copy->bytes.len;
+	size_t len = p->closed.bytes.len;
 	int r;
 
 	nfbatch_init(&again, COPY_MAX_BYTES);
@@ -74,12 +88,14 @@ static int check_copy(struct nfbatch *copy, struct err *e)
 		return err_set(e, -errno, "make a network namespace: %m");
 	r = nfbatch_open(&fd, e);
 	if (r == 0)
-		r = nfbatch_commit(fd, copy, "copy a table", e);
+		r = nfbatch_commit(fd, &p->closed, "copy a table", e);
 	if (r == 0)
 		r = take_copy(&again, e);
 	if (r == 0 && again.bytes.len != len)
 		r = err_set(e, -EIO, "a copy of a table is not the same");
-	return r;
+	if (r == 0)
+		r = admit_all(fd, e);
+	return r < 0 ? r : take_copy(&p->opened, e);
 }
 
 static int try_table(const struct warden *w, struct police *p, struct err *e)
@@ -97,7 +113,7 @@ static int try_table(const struct warden *w, struct police *p, struct err *e)
 	if (r == 0)
 		r = netwatch_load(buf_view(&p->table), e);
 	netwatch_close(&trial);
-	p->copied = r == 0 && take_copy(&p->copy, &why) == 0 && check_copy(&p->copy, &why) == 0;
+	p->copied = r == 0 && take_copy(&p->closed, &why) == 0 && check_copy(p, &why) == 0;
 	come_back(w);
 	if (r == 0 && !p->copied)
 		log_line(LOG_WARN, "policed sandboxes are made slowly: nft loads each table",
@@ -117,7 +133,8 @@ struct police *police_new(const struct warden *w, const struct options *o)
 		.drop = o->drop_silently,
 	};
 	buf_init(&p->table, NET_TABLE_MAX_BYTES);
-	nfbatch_init(&p->copy, COPY_MAX_BYTES);
+	nfbatch_init(&p->closed, COPY_MAX_BYTES);
+	nfbatch_init(&p->opened, COPY_MAX_BYTES);
 	/* Without a way out there is nothing to police, and why is known. */
 	if (!netslots_nat(w->nets))
 		return p;
@@ -135,7 +152,8 @@ void police_free(struct police *p)
 	if (!p)
 		return;
 	buf_done(&p->table);
-	nfbatch_done(&p->copy);
+	nfbatch_done(&p->closed);
+	nfbatch_done(&p->opened);
 	free(p);
 }
 
@@ -199,7 +217,7 @@ static int prepare_inside(struct police *p, struct netwatch *n, struct err *e)
 	if (n->dns_port != p->options.dns_port || n->http_port != p->options.http_port)
 		return err_set(e, -EADDRINUSE, "a new namespace has its ports taken");
 	if (p->copied)
-		return nfbatch_commit(n->fds[WARDEN_NETWATCH_SETS], &p->copy, "close the network",
+		return nfbatch_commit(n->fds[WARDEN_NETWATCH_SETS], &p->closed, "close the network",
 				      e);
 	return netwatch_load(buf_view(&p->table), e);
 }
@@ -229,8 +247,19 @@ void police_adopt(struct box *b, const struct record_ports *ports)
 	b->table_sort = ports->sort;
 }
 
+/* A table that is in the way has to be replaced, which is nft's business. */
+static bool load_open(struct police *p, const struct netwatch *n)
+{
+	struct err e = ERR_NONE;
+
+	return p->copied && n->dns_port == p->options.dns_port &&
+	       n->http_port == p->options.http_port &&
+	       nfbatch_commit(n->fds[WARDEN_NETWATCH_SETS], &p->opened, "open the network", &e) ==
+		       0;
+}
+
 /* Inside: the sockets, and a table if there is none that fits them. */
-static int open_inside(const struct police *p, struct box *b, bool *ret_new, struct err *e)
+static int open_inside(struct police *p, struct box *b, bool *ret_new, struct err *e)
 {
 	osb_cleanup(buf_done) struct buf text = BUF_INIT(NET_TABLE_MAX_BYTES);
 	struct net_table_options o = p->options;
@@ -242,7 +271,7 @@ static int open_inside(const struct police *p, struct box *b, bool *ret_new, str
 		return r;
 	*ret_new = !b->policed || n->dns_port != dns || n->http_port != http ||
 		   b->table_sort != sort_of(&p->options);
-	if (!*ret_new)
+	if (!*ret_new || (!b->policed && load_open(p, n)))
 		return 0;
 	o.dns_port = n->dns_port;
 	o.http_port = n->http_port;
