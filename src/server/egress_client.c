@@ -79,7 +79,7 @@ static void answered(struct egress_client *c, const struct egress_msg *m, int do
 	struct err e = ERR_NONE;
 
 	if (m->kind == EGRESS_FAILED)
-		err_set(&e, m->code < 0 ? m->code : -EIO, "%s", m->text);
+		err_set(&e, m->code < 0 && m->code != -ESRCH ? m->code : -EIO, "%s", m->text);
 	if (q) {
 		answered_question(q, document, e.code ? &e : NULL);
 		return;

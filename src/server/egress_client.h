@@ -39,7 +39,8 @@ void egress_client_free(struct egress_client *c); /* accepts NULL; calls nobody 
 
 void egress_client_attach(struct egress_client *c, int fd); /* taken */
 
-/* Holds the sandbox from now on.  `fn` (or NULL) is called once when egress has it. */
+/* Holds the sandbox from now on.  `fn` (or NULL) is called once when egress has it; -ESRCH: the
+ * runtime has it no longer. */
 void egress_client_hold(struct egress_client *c, const char *id, egress_client_fn *fn, void *arg);
 /* It has ended, or was never born; harmless if it is not held. */
 void egress_client_leave(struct egress_client *c, const char *id);

@@ -165,7 +165,12 @@ static void watched(void *arg, const int *fds, const struct err *e)
 		close_all(fds);
 		hold_free(h);
 	} else if (e) {
-		hold_failed(h, e);
+		struct err why = *e;
+
+		/* One word for it: the sandbox has ended. */
+		if (why.code == -ENOENT)
+			why.code = -ESRCH;
+		hold_failed(h, &why);
 	} else if (!c->greeted) {
 		close_all(fds);
 		hold_want(h);

@@ -91,9 +91,23 @@ static void exit_told(void *arg, const char *id, int status, bool oom)
 	struct sandboxes *s = arg;
 	struct sandbox *b = map_get(s->by_id, view_of(id));
 
-	if (!b || sandbox_is_over(b) || b->state == SANDBOX_STOPPING || b->state == SANDBOX_PENDING)
+	if (!b || sandbox_is_over(b) || b->state == SANDBOX_STOPPING)
 		return;
-	note_end(s, b, status, oom);
+	if (b->state != SANDBOX_PENDING) {
+		note_end(s, b, status, oom);
+		return;
+	}
+	b->ended = true;
+	b->ended_status = status;
+	b->ended_oom = oom;
+}
+
+void sandboxes_note_early_end(struct sandboxes *s, const char *id)
+{
+	struct sandbox *b = map_get(s->by_id, view_of(id));
+
+	if (b && b->ended && b->state == SANDBOX_RUNNING)
+		note_end(s, b, b->ended_status, b->ended_oom);
 }
 
 static void on_oom(void *arg, const char *id)

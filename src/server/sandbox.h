@@ -152,7 +152,10 @@ struct sandbox {
 	bool captured;		 /* that is, it is frozen for a snapshot, or about to be */
 	struct list waiting;	 /* for the end of that: operations */
 	bool adopted;		 /* known to the warden that is connected */
-	bool unmatched;		 /* loaded, and the runtime was not told yet to be as recorded */
+	bool ended;		 /* before its create had: how, is below */
+	bool ended_oom;
+	int ended_status;
+	bool unmatched; /* loaded, and the runtime was not told yet to be as recorded */
 };
 
 /* Characters for URLs and headers, 192 random bits. */

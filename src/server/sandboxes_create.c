@@ -104,6 +104,7 @@ static void record(struct operation *op)
 	struct sandboxes *s = op->service;
 	struct sandbox *b = op->sandbox;
 	struct err e = ERR_NONE;
+	char id[sizeof(b->id)];
 
 	sandboxes_become(b, SANDBOX_RUNNING, SANDBOX_REASON_RUNNING, NULL);
 	if (b->hidden)
@@ -115,14 +116,17 @@ static void record(struct operation *op)
 	if (b->hidden)
 		expiry_update(s->expiry, b);
 	b->hidden = false;
+	memcpy(id, b->id, sizeof(id));
 	sandboxes_end(op, b, NULL);
+	sandboxes_note_early_end(s, id);
 }
 
 static void policed(void *arg, const struct err *e)
 {
 	struct operation *op = arg;
 
-	if (e)
+	/* What has ended meanwhile was created all the same. */
+	if (e && e->code != -ESRCH && !op->sandbox->ended)
 		undo(op, e->code == -EINVAL ? 400 : 503, e);
 	else
 		record(op);

@@ -89,5 +89,8 @@ void sandboxes_forget_freezes(struct sandboxes *s);
 
 void sandboxes_drop(struct sandboxes *s, struct sandbox *b); /* out of every table, and freed */
 
+/* One whose end was told while its create was not over. */
+void sandboxes_note_early_end(struct sandboxes *s, const char *id);
+
 /* Kills what no record knows; nobody waits for it. */
 void sandboxes_kill_unseen(struct sandboxes *s, const char *id);

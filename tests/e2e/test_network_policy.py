@@ -336,11 +336,12 @@ def test_snapshots_are_restored_with_the_policy_that_is_asked_for(server, intern
 
 
 def test_a_sandbox_that_has_ended_says_so(server, internet):
-    box = server.policed("allow good.test", entrypoint=["true"])
-    eventually(lambda: server.state_of(box) == "Terminated")
-    assert server.policy_api(box, "GET").status == 502
-    server.fails("GET", f"/v1/sandboxes/{box}/networkpolicy", 502, "BACKEND_CONNECTION_FAILED")
-    server.delete(box)
+    boxes = [server.policed("allow good.test", entrypoint=["true"]) for _ in range(8)]
+    for box in boxes:
+        eventually(lambda b=box: server.state_of(b) == "Terminated")
+        assert server.policy_api(box, "GET").status == 502
+        server.fails("GET", f"/v1/sandboxes/{box}/networkpolicy", 502, "BACKEND_CONNECTION_FAILED")
+        server.delete(box)
 
 
 def routes(server):

@@ -275,7 +275,7 @@ static void failures_are_told_and_leave_nothing(void **state)
 	t->watch_fails = -ENOENT;
 	egress_client_hold(t->client, TWO, held, t);
 	run_until(t, &t->not_held, 2);
-	assert_int_equal(t->held_code, -ENOENT);
+	assert_int_equal(t->held_code, -ESRCH);
 	egress_client_leave(t->client, TWO);
 	assert_false(egress_client_holds(t->client, TWO));
 }
