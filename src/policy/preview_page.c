@@ -67,15 +67,12 @@ static void fill_in(const char *form, const char *const *words, char *ret, size_
 	size_t n = 0;
 
 	while (*form && n + 1 < size) {
-		const char *word = *words;
-
 		if (form[0] != '%' || form[1] != 's') {
 			ret[n++] = *form++;
 			continue;
 		}
-		while (*word && n + 1 < size)
-			ret[n++] = *word++;
-		words++;
+		for (const char *word = *words++; *word && n + 1 < size; word++)
+			ret[n++] = *word;
 		form += 2;
 	}
 	ret[n] = '\0';
