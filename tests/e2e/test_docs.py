@@ -87,3 +87,15 @@ def test_snapshots_are_taken_as_their_page_says(server, tmp_path):
     assert looked["status"]["state"] == "Ready"
     (made,) = run(server, restore, tmp_path, SNAPSHOT=snapshot["id"])
     assert server.request("GET", f"/v1/sandboxes/{made['id']}").json()["snapshotId"] == snapshot["id"]
+
+
+def test_network_policies_are_set_as_their_page_says(server, tmp_path):
+    (create,) = examples("docs/egress.md", "# Network policies")
+    (change,) = examples("docs/egress.md", "Changing a policy")
+    (made,) = run(server, create, tmp_path)
+    looked, patched, shortened, replaced, endpoint = run(server, change, tmp_path, ID=made["id"])
+    shown = [rule["target"] for rule in looked["policy"]["egress"]]
+    assert shown == ["pypi.org", "*.pythonhosted.org", "198.51.100.0/24"]
+    assert patched["mode"] == shortened["mode"] == "enforcing" and replaced["mode"] == "allow_all"
+    assert endpoint["headers"]["OPENSANDBOX-EGRESS-AUTH"]
+    assert server.request("DELETE", f"/v1/sandboxes/{made['id']}").status == 204

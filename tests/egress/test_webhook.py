@@ -1,6 +1,5 @@
 """Names that were denied are told to somebody: once each, again if nobody listened, never without end."""
 import datetime
-import json
 import shutil
 import ssl
 import subprocess
