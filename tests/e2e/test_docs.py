@@ -68,6 +68,14 @@ def test_the_readme_takes_a_snapshot_and_goes_on_from_it(aliased, tmp_path):
         assert aliased.request("DELETE", f"/v1/sandboxes/{box}").status == 204
 
 
+def test_the_readme_makes_a_sandbox_with_a_policy(aliased, tmp_path):
+    (script,) = examples("README.md", "Networks")
+    (made,) = run(aliased, script, tmp_path)
+    shown = aliased.request("GET", f"/v1/sandboxes/{made['id']}/networkpolicy").json()
+    assert shown["policy"]["egress"] == [{"action": "allow", "target": "pypi.org"}]
+    assert aliased.request("DELETE", f"/v1/sandboxes/{made['id']}").status == 204
+
+
 def test_named_volumes_are_kept_as_their_page_says(server, tmp_path):
     (script,) = examples("docs/volumes.md")
     (tmp_path / "project").mkdir()
