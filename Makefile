@@ -52,6 +52,7 @@ bench: build
 	@/usr/bin/python3 bench/server.py
 	@/usr/bin/python3 bench/image.py
 	@/usr/bin/python3 bench/egress.py
+	@/usr/bin/python3 bench/vault.py
 
 guest: build
 	@tools/deps.sh guest

@@ -28,8 +28,9 @@ from worker import CA, OK, Box, Egress  # noqa: E402
 HOST, ADDRESS, TOKEN, SECRET = "api.vault.test", "198.18.1.1", "token", "a-secret-of-some-length"
 
 PREFACE = """\
-Two namespaces are connected with the same server of HTTPS in the same way; from one of them requests go through the vault,
-which decrypts them, adds a header and encrypts them again. Both are asked in turns, by one client, with a small answer. A
+Two namespaces are connected with the same server of HTTPS in the same way; from one of them requests go through the
+vault, which decrypts them, adds a header and encrypts them again. Both are asked in turns, by one client, with a small
+answer. A
 new connection is one with its handshakes; towards the server the vault keeps its own.
 """
 

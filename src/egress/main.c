@@ -84,13 +84,16 @@ static int run_alone(struct egress *g, struct loop *l, const struct settings *s,
 	unsigned char secret[32];
 	int r = sidecar_open(s, fds, e);
 
+	rand_bytes(secret, sizeof(secret));
+	if (r == 0)
+		sidecar_export(s, secret);
 	if (r == 0)
 		r = confine(o, s, e);
 	if (r < 0)
 		return r;
 	g->alone = true;
-	rand_bytes(secret, sizeof(secret));
 	r = egress_start(g, l, s, secret, e);
+	explicit_bzero(secret, sizeof(secret));
 	if (r == 0)
 		r = sidecar_start(g, fds, e);
 	if (r < 0)

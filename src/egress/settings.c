@@ -33,6 +33,7 @@ struct row {
 	const char *help;
 };
 
+#define CA_FILE	  "/opt/opensandbox/mitmproxy-ca-cert.pem"
 #define AT(field) .at = offsetof(struct settings, field)
 
 static const struct row rows[] = {
@@ -66,6 +67,8 @@ static const struct row rows[] = {
 	{"MITMPROXY_PORT", NUMBER, AT(mitmproxy_port), .min = 1, .max = 65535, .help = "(18081)"},
 	{"MITMPROXY_UPSTREAM_TRUST_DIR", TEXT, AT(mitmproxy_upstream_trust_dir),
 	 .help = "more authorities for servers' certificates"},
+	{"MITMPROXY_CA_FILE", TEXT, AT(mitmproxy_ca_file),
+	 .help = "where the sandbox finds whom to trust, alone (" CA_FILE ")"},
 	{"MITMPROXY_SSL_INSECURE", SWITCH, PER_BOX, AT(mitmproxy_ssl_insecure),
 	 .help = "believe any certificate; then no vault can be made"},
 	{"CREDENTIAL_VAULT_REQUIRE_TLS", SWITCH, PER_BOX, AT(credential_vault_require_tls),
@@ -88,6 +91,7 @@ void settings_init(struct settings *s)
 		.dns_upstream_timeout = 5,
 		.dns_upstream_probe_interval_sec = 30,
 		.mitmproxy_port = NET_TABLE_HTTP,
+		.mitmproxy_ca_file = CA_FILE,
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char **text = (const char **)(void *)((char *)s + rows[i].at);

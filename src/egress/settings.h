@@ -44,6 +44,7 @@ struct settings {
 	bool mitmproxy_transparent; /* alone: there may be a vault */
 	uint32_t mitmproxy_port;
 	const char *mitmproxy_upstream_trust_dir;
+	const char *mitmproxy_ca_file; /* alone: where the sandbox's authority is written */
 	bool mitmproxy_ssl_insecure;
 	bool credential_vault_require_tls;
 	bool credential_vault_require_scoped_match;

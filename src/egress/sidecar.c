@@ -5,10 +5,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
@@ -24,14 +27,16 @@
 #include "egress/egress.h"
 #include "egress/policy_file.h"
 #include "egress/settings.h"
+#include "egress/vault_proxy.h"
 #include "policy/net_table.h"
 #include "sys/nflog.h"
 #include "sys/nfset.h"
 #include "sys/sock_diag.h"
 #include "sys/tool.h"
 
-#define DOCUMENT_MAX (4u << 20)
-#define BACKLOG	     512
+#define DOCUMENT_MAX  (4u << 20)
+#define AUTHORITY_MAX 16384
+#define BACKLOG	      512
 
 /* On loopback: only what the table leads here arrives. */
 static int listen_inside(int type, uint16_t port, int *ret, struct err *e)
@@ -209,9 +214,51 @@ static int listen_for_api(const char *address, int *ret, struct err *e)
 	return 0;
 }
 
+static const char *id_of(const struct settings *s)
+{
+	return s->sandbox_id[0] ? s->sandbox_id : "sandbox";
+}
+
+/* A new file in the place of whatever is there; its directory is made if it is missing. */
+static int put_file(const char *path, struct view text, struct err *e)
+{
+	osb_cleanup(mem_freep) char *dir = mem_strdup(path);
+	osb_cleanup(fd_closep) int fd = -1;
+	char *slash = strrchr(dir, '/');
+
+	if (slash && slash != dir) {
+		*slash = '\0';
+		/* If that fails, so does what follows. */
+		if (mkdir(dir, 0755) == 0)
+			(void)chmod(dir, 0755);
+	}
+	if (unlink(path) < 0 && errno != ENOENT)
+		return err_set(e, -errno, "replace '%s': %m", path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return err_set(e, -errno, "make '%s': %m", path);
+	/* Whatever our own mask says: programs of every user read it. */
+	if (fchmod(fd, 0644) < 0 || write(fd, text.p, text.len) != (ssize_t)text.len)
+		return err_set(e, -EIO, "write '%s'", path);
+	return 0;
+}
+
+void sidecar_export(const struct settings *s, const unsigned char secret[32])
+{
+	osb_cleanup(buf_done) struct buf pem = BUF_INIT(AUTHORITY_MAX);
+	struct err e = ERR_NONE;
+
+	if (!s->mitmproxy_transparent || !s->mitmproxy_ca_file[0])
+		return;
+	if (vault_ca_certificate(secret, id_of(s), &pem, &e) < 0 ||
+	    put_file(s->mitmproxy_ca_file, buf_view(&pem), &e) < 0)
+		log_line(LOG_WARN, "nobody in the sandbox will trust the vault",
+			 LOG_S("err", e.msg));
+}
+
 int sidecar_start(struct egress *g, const int fds[RUNTIME_NET_FDS], struct err *e)
 {
-	const char *id = g->settings->sandbox_id[0] ? g->settings->sandbox_id : "sandbox";
+	const char *id = id_of(g->settings);
 	osb_cleanup(json_freep) struct json *document = NULL;
 	struct box *b;
 	int fd;

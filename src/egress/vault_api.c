@@ -129,6 +129,9 @@ static bool is_in(struct view address, const char *cidrs)
 	struct view rest = view_of(cidrs), part;
 	struct net_prefix a, p;
 
+	/* A socket of both families shows IPv4 so. */
+	if (view_istarts(address, VIEW("::ffff:")) && view_has(address, '.'))
+		address = view_skip(address, sizeof("::ffff:") - 1);
 	if (!net_prefix_parse(address, &a))
 		return false;
 	while (view_split(&rest, ',', &part))
@@ -153,7 +156,7 @@ static bool is_safe(const struct box *b, const struct http_exchange *x)
 		return proto.len == 0 || view_iis(proto, "https") ||
 		       is_in(view_trim(from), "127.0.0.0/8,::1");
 	}
-	if (is_in(peer, "127.0.0.0/8,::1,::ffff:127.0.0.0/104"))
+	if (is_in(peer, "127.0.0.0/8,::1"))
 		return true;
 	return view_iis(proto, "https") &&
 	       is_in(peer, b->settings->credential_vault_trusted_proxy_cidrs);

@@ -583,3 +583,57 @@ def test_an_authority_needs_no_sandbox(vaults):
     _, w = vaults
     m = w.ask(CA, "some-id")
     assert m.kind == OK and b"BEGIN CERTIFICATE" in m.document()
+
+
+# -- alone --
+
+def vault_body(value=SECRET):
+    return {"credentials": [{"name": "t", "source": {"value": value}}], "bindings": [binding("b")]}
+
+
+def test_a_sidecar_has_a_vault_too(web, make_sidecar, authority):
+    with tempfile.TemporaryDirectory(prefix="osb-ca.") as d:
+        os.chmod(d, 0o755)
+        ca = pathlib.Path(d) / "shared" / "ca.pem"
+        s = make_sidecar(POLICY, token=TOKEN, MITMPROXY_TRANSPARENT="true", MITMPROXY_CA_FILE=ca,
+                         MITMPROXY_UPSTREAM_TRUST_DIR=authority.trust)
+        s.api("POST", "/credential-vault", vault_body(), expect=201)
+        for scheme in ("https", "http"):
+            r = s.sandbox.curl("--cacert", str(ca), f"{scheme}://api.vault.test/")
+            assert r.returncode == 0, r.stderr
+            assert json.loads(r.stdout)["headers"].get("authorization") == (
+                f"Bearer {SECRET}" if scheme == "https" else None)
+        assert s.sandbox.curl("--cacert", str(authority.pem), "https://other.vault.test/").returncode == 0
+
+
+def test_a_sidecar_without_what_a_vault_needs_has_none(web, make_sidecar):
+    s = make_sidecar(POLICY, token=TOKEN)
+    s.api("POST", "/credential-vault", vault_body(), expect=412)
+    s = make_sidecar(POLICY, token=TOKEN, MITMPROXY_TRANSPARENT="true", MITMPROXY_CA_FILE="", MODE="dns")
+    s.api("POST", "/credential-vault", vault_body(), expect=412)
+
+
+def test_writes_may_have_to_come_over_tls(web, make_sidecar):
+    s = make_sidecar(POLICY, token=TOKEN, MITMPROXY_TRANSPARENT="true", MITMPROXY_CA_FILE="",
+                     CREDENTIAL_VAULT_REQUIRE_TLS="true",
+                     CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS="198.18.0.0/15, 10.99.0.0/16")
+
+    def post(method, body, **headers):
+        with web.namespace.socket() as sock:
+            sock.settimeout(60)
+            sock.connect((s.sandbox.address, 18080))
+            text = json.dumps(body)
+            lines = [f"{method} /credential-vault HTTP/1.1", "Host: x", f"OPENSANDBOX-EGRESS-AUTH: {TOKEN}",
+                     "Connection: close", f"Content-Length: {len(text)}", *(f"{k}: {v}" for k, v in headers.items())]
+            sock.sendall(("\r\n".join(lines) + "\r\n\r\n" + text).encode())
+            answer = b""
+            while data := sock.recv(4096):
+                answer += data
+            return int(answer.split()[1])
+
+    forwarded = {"X-Forwarded-Proto": "https"}
+    assert post("POST", {}) == 426
+    assert post("GET", {}) == 404
+    assert post("POST", {}, **forwarded) == 201
+    assert post("DELETE", {}) == 426
+    s.api("DELETE", "/credential-vault", expect=204)
