@@ -54,6 +54,7 @@ class Ingress:
                 for a in arguments if not isinstance(a, str) or a.startswith("http")]
         self.mode = flags[flags.index("--mode") + 1] if "--mode" in flags else "header"
         self.context = context
+        self.told_to_end = False
         self.log = tempfile.NamedTemporaryFile(prefix="osb-ingress.", suffix=".log")
         command = [program_of_ingress(), "--host", "127.0.0.1", "--port", "0"]
         for url in urls:
@@ -86,9 +87,14 @@ class Ingress:
         return [line for line in (json.loads(text) for text in self.said().splitlines() if text.startswith("{"))
                 if part in line["msg"]]
 
-    def end(self):
-        if self.process.poll() is None:
+    def terminate(self):
+        """Once: a second signal would not let it end in peace."""
+        if not self.told_to_end and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
+        self.told_to_end = True
+
+    def end(self):
+        self.terminate()
         code = self.process.wait(DEADLINE)
         text = self.said()
         self.log.close()

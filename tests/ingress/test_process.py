@@ -100,7 +100,7 @@ def test_running_requests_may_end(server):
         target, names = gate.route(box, rest="/stream")
         conn.send(format_request("GET", target, None, names))
         assert conn.recv_head()[0] == 200
-        gate.process.send_signal(signal.SIGTERM)
+        gate.terminate()
         eventually(lambda: gate.lines("stopping"), "it does not stop")
         assert server.request("GET", f"/sandboxes/{box}/proxy/8000/go", key=False).status == 200
         assert b"".join(conn.chunks()) == b"first\nsecond\n"

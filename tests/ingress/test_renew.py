@@ -43,8 +43,10 @@ class Redis:
         eventually(lambda: self.cli("PING") == "PONG", "Redis does not answer")
 
     def cli(self, *words, db=3):
-        return subprocess.run(["redis-cli", "-p", str(self.port), "-n", str(db), *words], capture_output=True, text=True,
-                              timeout=DEADLINE, env={**os.environ, "REDISCLI_AUTH": PASSWORD}, check=False).stdout.strip()
+        answer = subprocess.run(["redis-cli", "-p", str(self.port), "-n", str(db), *words], capture_output=True,
+                                text=True, timeout=DEADLINE, check=False,
+                                env={**os.environ, "REDISCLI_AUTH": PASSWORD})
+        return answer.stdout.strip()
 
     def entries(self):
         return [json.loads(line) for line in self.cli("LRANGE", KEY, "0", "-1").splitlines() if line]
