@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +18,7 @@
 #define ALIGN 16
 
 /* Under AddressSanitizer every allocation stands alone, so that overruns are seen. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_SHARE 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_SHARE 0
-#endif
-#endif
-#ifndef ARENA_SHARE
-#define ARENA_SHARE 1
-#endif
+#define ARENA_SHARE !OSB_ASAN
 
 #define FIRST_BLOCK (4096 - sizeof(struct arena_block))
 #define BIG_BLOCK   (65536 - sizeof(struct arena_block))
@@ -48,7 +40,7 @@ void arena_init(struct arena *a, size_t max)
 	*a = (struct arena){.max = max};
 }
 
-void arena_done(struct arena *a)
+static void run_defers(struct arena *a)
 {
 	while (a->defers) {
 		struct arena_defer *d = a->defers;
@@ -57,13 +49,40 @@ void arena_done(struct arena *a)
 		d->fn(d->arg);
 		free(d);
 	}
+}
+
+/* All but one, if there is one of the first size. */
+static struct arena_block *free_blocks(struct arena *a, bool keep)
+{
+	struct arena_block *kept = NULL;
+
 	while (a->blocks) {
 		struct arena_block *b = a->blocks;
 
 		a->blocks = b->next;
-		free(b);
+		if (keep && !kept && b->cap == FIRST_BLOCK)
+			kept = b;
+		else
+			free(b);
 	}
 	a->used = 0;
+	return kept;
+}
+
+void arena_done(struct arena *a)
+{
+	run_defers(a);
+	(void)free_blocks(a, /* keep= */ false);
+}
+
+void arena_reset(struct arena *a)
+{
+	run_defers(a);
+	a->blocks = free_blocks(a, ARENA_SHARE);
+	if (a->blocks) {
+		a->blocks->next = NULL;
+		a->blocks->used = 0;
+	}
 }
 
 static struct arena_block *block_new(size_t cap)

@@ -27,6 +27,9 @@ typedef void arena_defer_fn(void *arg);
 void arena_init(struct arena *a, size_t max);
 void arena_done(struct arena *a); /* runs the destructors, frees everything; may be used again */
 
+/* The same, but keeps some memory for the next use. */
+void arena_reset(struct arena *a);
+
 osb_must_check void *arena_alloc(struct arena *a, size_t size); /* zeroed, aligned to 16 */
 osb_must_check char *arena_strndup(struct arena *a, const char *s, size_t len); /* NUL-terminated */
 osb_must_check char *arena_str(struct arena *a, struct view v); /* NUL-terminated copy */

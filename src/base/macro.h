@@ -7,6 +7,18 @@
 
 #include <stddef.h>
 
+/* Memory that is used again hides mistakes from AddressSanitizer: then it is not. */
+#if defined(__SANITIZE_ADDRESS__)
+#define OSB_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OSB_ASAN 1
+#endif
+#endif
+#ifndef OSB_ASAN
+#define OSB_ASAN 0
+#endif
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define osb_printf(fmt, args) __attribute__((format(printf, fmt, args)))

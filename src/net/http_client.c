@@ -56,6 +56,7 @@ struct http_call {
 	bool write_broken; /* the server reads no more; its answer may still come */
 	int write_error;   /* then: why */
 	bool over_mark;
+	unsigned format;
 	bool keeps;   /* wants the connection to outlive the answer */
 	bool unended; /* a chunked request has not ended */
 	uint64_t request_left;
@@ -253,8 +254,7 @@ void http_call_begin(struct http_call *c, struct view method, struct view target
 	c->request_left = length > 0 ? (uint64_t)length : 0;
 	for (size_t i = 0; i < headers_n; i++)
 		c->answer.upgrades |= view_iis(headers[i].name, "Upgrade");
-	if (http_request_format(&b, method, target, headers, headers_n, length,
-				c->keeps ? HTTP_REQUEST_KEEPS : 0) < 0) {
+	if (http_request_format(&b, method, target, headers, headers_n, length, c->format) < 0) {
 		fail_later(c, -EINVAL, "the request cannot be written as HTTP");
 		return;
 	}
@@ -462,6 +462,8 @@ int http_call_new(struct loop *l, const struct http_target *target,
 	c->fd = -1;
 	c->idle_us = target->idle_timeout_ms * 1000;
 	c->keeps = target->keep_alive;
+	c->format = (target->keep_alive ? HTTP_REQUEST_KEEPS : 0u) |
+		    (target->parsed ? HTTP_REQUEST_PARSED : 0u);
 	c->silent = true;
 	c->timer = loop_timer_new(l, on_timer, c);
 	c->task = loop_task_new(l, on_task, c);

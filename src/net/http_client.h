@@ -39,6 +39,7 @@ struct http_target {
 	uint64_t connect_timeout_ms; /* 0 = none */
 	uint64_t idle_timeout_ms;    /* no byte either way; 0 = none */
 	bool keep_alive;	     /* the connection may outlive the answer */
+	bool parsed;		     /* headers are legal: a parser has seen them */
 };
 
 /* Connects in the background; what is written meanwhile is queued. */

@@ -5,7 +5,6 @@
  * later.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -45,17 +44,11 @@ static int refusal_status(int code)
 
 static struct http_exchange *new_exchange(struct http_conn *c, struct view head, struct err *e)
 {
-	struct http_exchange *x = mem_alloc(sizeof(*x));
+	struct http_exchange *x = http_exchange_new(c);
 	struct url_target target;
 	struct view text;
 	int r;
 
-	/* The table of headers is filled by the parser: no need to clear it. */
-	memset(x, 0, offsetof(struct http_exchange, head));
-	memset(&x->path, 0, sizeof(*x) - offsetof(struct http_exchange, path));
-	x->conn = c;
-	arena_init(&x->arena, c->server->limits.arena_bytes);
-	buf_init(&x->headers, c->server->limits.head_bytes);
 	r = arena_view(&x->arena, head, &text);
 	if (r == 0)
 		r = http1_parse_request(text, &x->head, e);

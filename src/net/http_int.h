@@ -32,11 +32,13 @@ struct http_server {
 	http_accepted_fn *accepted; /* or NULL */
 	void *accepted_arg;
 	uint16_t port;
-	int spare_fd;		  /* given up for a moment when descriptors run out */
-	char *scratch;		  /* what was read just now; one for all connections */
-	struct loop_timer *timer; /* for the earliest deadline */
-	uint64_t timer_due_us;	  /* 0 = off */
-	struct loop_task *kick;	  /* connections that have input left over */
+	int spare_fd;		      /* given up for a moment when descriptors run out */
+	char *scratch;		      /* what was read just now; one for all connections */
+	struct loop_timer *timer;     /* for the earliest deadline */
+	uint64_t timer_due_us;	      /* 0 = off */
+	struct http_exchange *spares; /* memory for the next ones, chained by `user` */
+	size_t spares_n;
+	struct loop_task *kick; /* connections that have input left over */
 	struct list kicked;
 	uint64_t date_s;
 	char date[40];
@@ -159,4 +161,6 @@ void http_server_forget(struct http_conn *c);
 const char *http_server_date(struct http_server *s);
 
 /* http_reply.c */
+struct http_exchange *http_exchange_new(struct http_conn *c);
 void http_exchange_free(struct http_exchange *x);
+void http_exchange_drop_spares(struct http_server *s);

@@ -384,6 +384,7 @@ static void run(struct proxy *p, const struct http_proxy_options *o, struct http
 	p->call = kept;
 	p->again = kept != NULL;
 	target.keep_alive = o->keep_as.len > 0 && !p->upgrades;
+	target.parsed = true;
 	p->head_timeout = o->head_timeout_ms > 0;
 	p->idle_ms = o->target.idle_timeout_ms;
 	if (p->head_timeout)

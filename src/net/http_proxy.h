@@ -31,7 +31,7 @@ struct http_proxy_options {
 	struct view path; /* target to ask for: path and query */
 	const char *const
 		*drop_headers; /* further request headers to drop, NULL-terminated; or NULL */
-	const struct http1_header *add_headers; /* added last */
+	const struct http1_header *add_headers; /* added last; legal */
 	size_t add_headers_n;
 	/* The client's version of an answer's Location or Set-Cookie, in the exchange's arena; the
 	 * empty view drops it.  NULL: as they are. */

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,13 +20,66 @@
 #define HEAD_MAX    (96 * 1024)
 #define HEAD_USUAL  512 /* bytes: room that is made at once */
 #define MESSAGE_MAX 2048
+#define SPARES_MAX  64
 
-void http_exchange_free(struct http_exchange *x)
+struct http_exchange *http_exchange_new(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+	struct http_exchange *x = s->spares;
+	struct arena arena;
+	struct buf headers;
+
+	if (x) {
+		s->spares = x->user;
+		s->spares_n--;
+		arena = x->arena;
+		headers = x->headers;
+	} else {
+		x = mem_alloc(sizeof(*x));
+		arena_init(&arena, s->limits.arena_bytes);
+		buf_init(&headers, s->limits.head_bytes);
+	}
+	/* The table of headers is filled by the parser: no need to clear it. */
+	memset(x, 0, offsetof(struct http_exchange, head));
+	memset(&x->path, 0, sizeof(*x) - offsetof(struct http_exchange, path));
+	x->conn = c;
+	x->arena = arena;
+	x->headers = headers;
+	return x;
+}
+
+static void release(struct http_exchange *x)
 {
 	arena_done(&x->arena);
 	buf_done(&x->headers);
-	buf_done(&x->collected);
 	free(x);
+}
+
+void http_exchange_free(struct http_exchange *x)
+{
+	struct http_server *s = x->conn->server;
+
+	buf_done(&x->collected);
+	arena_reset(&x->arena);
+	if (OSB_ASAN || s->spares_n >= SPARES_MAX) {
+		release(x);
+		return;
+	}
+	buf_clear(&x->headers);
+	buf_shrink(&x->headers, HEAD_USUAL);
+	x->user = s->spares;
+	s->spares = x;
+	s->spares_n++;
+}
+
+void http_exchange_drop_spares(struct http_server *s)
+{
+	while (s->spares) {
+		struct http_exchange *x = s->spares;
+
+		s->spares = x->user;
+		release(x);
+	}
 }
 
 /* ---- the request ---- */

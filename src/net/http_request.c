@@ -16,16 +16,23 @@ static bool legal_target(struct view target)
 	return target.len > 0;
 }
 
-static int format_header(struct buf *out, const struct http1_header *h)
+static int format_header(struct buf *out, const struct http1_header *h, bool parsed)
 {
-	int r;
+	size_t len = h->name.len + h->value.len + 4;
+	char *to;
 
-	if (!http1_is_token(h->name) || !http1_is_field_value(h->value))
+	if (!parsed && (!http1_is_token(h->name) || !http1_is_field_value(h->value)))
 		return -EINVAL;
-	r = buf_append_view(out, h->name);
-	r = r ? r : buf_append_str(out, ": ");
-	r = r ? r : buf_append_view(out, h->value);
-	return r ? r : buf_append_str(out, "\r\n");
+	to = buf_reserve(out, len);
+	if (!to)
+		return -E2BIG;
+	to = (char *)mempcpy(to, h->name.p, h->name.len);
+	to = (char *)mempcpy(to, ": ", 2);
+	if (h->value.len)
+		to = (char *)mempcpy(to, h->value.p, h->value.len);
+	memcpy(to, "\r\n", 2);
+	buf_commit(out, len);
+	return 0;
 }
 
 static int format_framing(struct buf *out, struct view method, int64_t length)
@@ -55,7 +62,7 @@ int http_request_format(struct buf *out, struct view method, struct view target,
 	r = r ? r : buf_append_str(out, " HTTP/1.1\r\n");
 	for (size_t i = 0; i < headers_n && r == 0; i++) {
 		upgrades |= view_iis(headers[i].name, "Upgrade");
-		r = format_header(out, &headers[i]);
+		r = format_header(out, &headers[i], flags & HTTP_REQUEST_PARSED);
 	}
 	/* To keep it is what HTTP/1.1 does unasked. */
 	if (upgrades)

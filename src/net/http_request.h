@@ -12,7 +12,10 @@
 
 struct buf;
 
-enum http_request_flags { HTTP_REQUEST_KEEPS = 1 /* the connection shall outlive the answer */ };
+enum http_request_flags {
+	HTTP_REQUEST_KEEPS = 1,	 /* the connection shall outlive the answer */
+	HTTP_REQUEST_PARSED = 2, /* a parser has seen the headers: they are not checked again */
+};
 
 /*
  * Appends a request head whose framing follows from `length` (-1 = chunked) and whose Connection

@@ -402,6 +402,7 @@ void http_server_free(struct http_server *s)
 	loop_timer_free(s->timer);
 	loop_timer_free(s->drain_timer);
 	loop_task_free(s->kick);
+	http_exchange_drop_spares(s);
 	fd_close(s->spare_fd);
 	free(s->scratch);
 	free(s);
