@@ -194,13 +194,13 @@ class Server:
                 f"OPEN-SANDBOX-API-KEY: {self.key}\r\n{headers}"
                 f"Content-Length: {len(data)}\r\n\r\n").encode() + data
 
-    def create_request(self):
+    def create_request(self, **fields):
         return self.request("POST", "/v1/sandboxes", {
             "image": {"uri": "host"}, "entrypoint": ["sleep", "infinity"],
-            "resourceLimits": {"cpu": "1", "memory": "256Mi"}, "timeout": 86400})
+            "resourceLimits": {"cpu": "1", "memory": "256Mi"}, "timeout": 86400, **fields})
 
-    def create(self):
-        answer = yield self.create_request()
+    def create(self, **fields):
+        answer = yield self.create_request(**fields)
         if answer.status != 202:
             raise RuntimeError(f"create: {bytes(answer.data).decode()}")
         return answer.json()["id"]

@@ -44,6 +44,20 @@ def sequential(server, n):
     yield from spread("delete answered", deleted, 2)
 
 
+def policed(server, n):
+    """The same for sandboxes that may reach one name."""
+    policy = {"defaultAction": "deny", "egress": [{"action": "allow", "target": "example.com"}]}
+    client, created, output = server.client, [], []
+    for _ in range(n):
+        begin = time.perf_counter()
+        box = client.run(server.create(networkPolicy=policy))
+        created.append(time.perf_counter() - begin)
+        output.append(client.run(server.first_output(box)) - begin)
+        client.run(server.delete(box))
+    yield from spread("create with a network policy answered", created)
+    yield from spread("create with a network policy to first output", output)
+
+
 def burst(server, times):
     """The wall time until each of a hundred sandboxes, asked for at once, said something."""
     walls = []
@@ -214,6 +228,7 @@ def rows_of(server, quick):
     yield ("idle server: CPU of server and warden", cpu_percent(server, 2 if quick else 10),
            "% of a core", 1, "<=")
     yield from sequential(server, 50 if quick else 500)
+    yield from policed(server, 50 if quick else 500)
     yield from burst(server, 1 if quick else 5)
     box = server.client.run(server.create())
     yield from round_trips(server, box, 200 if quick else 2000)
