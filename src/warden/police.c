@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "box/netslot.h"
 #include "box/netwatch.h"
+#include "codec/sha256.h"
 #include "policy/net_table.h"
 #include "sys/clone.h"
 #include "sys/nfbatch.h"
@@ -37,6 +38,7 @@
 struct police {
 	struct net_table_options options; /* with the ports that every new box has */
 	struct buf table;
+	uint32_t sort; /* tables of one sort are the same but for their ports */
 	struct nfbatch closed,
 		opened; /* the same as the kernel wants it, without and with `open` */
 	bool copied;	/* else nft has to do it */
@@ -98,6 +100,17 @@ static int check_copy(struct police *p, struct err *e)
 	return r < 0 ? r : take_copy(&p->opened, e);
 }
 
+/* The operator may change his mind, and a later version may have other rules. */
+static uint32_t sort_of(struct view table)
+{
+	unsigned char digest[SHA256_BYTES];
+	uint32_t sort;
+
+	sha256_of(table, digest);
+	memcpy(&sort, digest, sizeof(sort));
+	return sort;
+}
+
 static int try_table(const struct warden *w, struct police *p, struct err *e)
 {
 	struct err why = ERR_NONE;
@@ -106,6 +119,7 @@ static int try_table(const struct warden *w, struct police *p, struct err *e)
 
 	if (r < 0)
 		return r;
+	p->sort = sort_of(buf_view(&p->table));
 	netwatch_init(&trial);
 	if (unshare(CLONE_NEWNET) < 0)
 		return err_set(e, -errno, "make a network namespace: %m");
@@ -191,18 +205,12 @@ static void hide(struct netwatch *n)
 		n->fds[i] = clone_hide_fd(n->fds[i]);
 }
 
-/* Tables of one sort do the same; the operator may have changed his mind since one was loaded. */
-static uint32_t sort_of(const struct net_table_options *o)
-{
-	return 1u | (o->names_only ? 2u : 0) | (o->drop ? 4u : 0);
-}
-
 static int record(const struct police *p, const struct netwatch *n, int box_fd, struct err *e)
 {
 	struct record_ports ports = {
 		.dns = n->dns_port,
 		.http = n->http_port,
-		.sort = sort_of(&p->options),
+		.sort = p->sort,
 	};
 
 	return record_write_ports(box_fd, &ports, e);
@@ -229,7 +237,7 @@ int police_prepare(struct warden *w, struct box *b, int box_fd, int netns_fd, st
 
 	b->policed = true;
 	b->netwatch = watch_new(o->dns_port, o->http_port);
-	b->table_sort = sort_of(o);
+	b->table_sort = w->police->sort;
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return err_set(e, -errno, "enter the sandbox's namespace: %m");
 	r = prepare_inside(w->police, b->netwatch, e);
@@ -270,7 +278,7 @@ static int open_inside(struct police *p, struct box *b, bool *ret_new, struct er
 	if (r < 0)
 		return r;
 	*ret_new = !b->policed || n->dns_port != dns || n->http_port != http ||
-		   b->table_sort != sort_of(&p->options);
+		   b->table_sort != p->sort;
 	if (!*ret_new || (!b->policed && load_open(p, n)))
 		return 0;
 	o.dns_port = n->dns_port;
@@ -317,7 +325,7 @@ int police_open(struct warden *w, struct box *b, struct err *e)
 		return r;
 	}
 	hide(b->netwatch);
-	b->table_sort = sort_of(o);
+	b->table_sort = w->police->sort;
 	b->policed = true;
 	return 0;
 }
