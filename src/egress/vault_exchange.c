@@ -35,6 +35,7 @@ struct request {
 	struct http_exchange *x; /* NULL once it is over */
 	struct vault_held *held; /* the vault that it was matched against */
 	struct vault_request_out out;
+	struct buf body; /* that is being collected */
 	struct vault_dst dst;
 	bool https;
 	char name[256];
@@ -58,6 +59,7 @@ static void request_free(struct request *r)
 	http_call_free(r->call);
 	relay_free(r->relay);
 	vault_held_unref(r->held);
+	buf_done(&r->body);
 	free(r->keep_as);
 	free(r);
 }
@@ -323,14 +325,20 @@ static void on_gone(struct http_exchange *x, void *arg)
 	request_free(r);
 }
 
-static void on_collected(struct http_exchange *x, struct view body, void *arg)
+/* A body to look into is needed whole; an empty piece is its end. */
+static void on_piece(struct http_exchange *x, struct view piece, void *arg)
 {
 	struct request *r = arg;
 
-	if (vault_request_body(x, body, &r->out) < 0)
-		refuse(let_go(r), 413, "the body is too large for what is put into it\n");
-	else
+	if (piece.len > 0 ? buf_append_view(&r->body, piece) < 0
+			  : vault_request_body(x, buf_view(&r->body), &r->out) < 0) {
+		refuse(let_go(r), 413, "the body is too large to look into\n");
+		return;
+	}
+	if (piece.len == 0) {
+		buf_done(&r->body);
 		start(r);
+	}
 }
 
 static struct request *request_new(struct vault_conn *c, struct http_exchange *x, const char *name)
@@ -340,6 +348,7 @@ static struct request *request_new(struct vault_conn *c, struct http_exchange *x
 	r->proxy = c->proxy;
 	r->x = x;
 	r->held = vault_held_ref(c->proxy->held);
+	buf_init(&r->body, VAULT_REQUEST_BODY_MAX);
 	r->dst = c->dst;
 	r->https = c->https;
 	memcpy(r->name, name, strlen(name) + 1);
@@ -359,7 +368,7 @@ static void begin(struct vault_conn *c, struct http_exchange *x,
 	r->keep_as = mem_printf("%s %s %s %s %u", c->proxy->box->id, c->https ? "https" : "http",
 				name, c->dst.ip, c->dst.port);
 	if (out->body_kind != VAULT_BODY_NONE)
-		http_body_collect(x, VAULT_REQUEST_BODY_MAX, on_collected, r);
+		http_body_stream(x, on_piece, r);
 	else
 		start(r);
 }
