@@ -51,6 +51,8 @@ bench: build
 	@/usr/bin/python3 bench/code.py
 	@/usr/bin/python3 bench/server.py
 	@/usr/bin/python3 bench/image.py
+	@tools/deps.sh bench
+	@/usr/bin/python3 bench/proxy.py
 	@/usr/bin/python3 bench/egress.py
 	@/usr/bin/python3 bench/vault.py
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing from the Debian packages: `deps.sh build` what the programs need to
-# compile, `deps.sh all` what tests and checks need as well, `deps.sh guest` what it takes to boot
-# another kernel.  Silent when nothing is missing.
+# compile, `deps.sh all` what tests and checks need as well, `deps.sh bench` what is measured
+# against, `deps.sh guest` what it takes to boot another kernel.  Silent when nothing is missing.
 set -euo pipefail
 
 build=(gcc libc6-dev binutils meson ninja-build pkg-config libuv1-dev libjansson-dev
@@ -12,6 +12,7 @@ checks=(git g++ clang clang-format clang-tidy libclang-rt-14-dev llvm libcmocka-
 	openssl redis-tools
 	python3-matplotlib python3-pandas python3-plotly sqlite3
 	python3-ipykernel python3-jupyter-client node-typescript)
+bench=(wrk nginx-light)
 guest=(qemu-system-x86 busybox-static e2fsprogs)
 
 # Languages of code contexts: whatever version is there is good enough.
@@ -22,9 +23,10 @@ guest=(qemu-system-x86 busybox-static e2fsprogs)
 case "${1:-all}" in
 build) wanted=("${build[@]}") ;;
 all) wanted=("${build[@]}" "${checks[@]}") ;;
+bench) wanted=("${bench[@]}") ;;
 guest) wanted=("${guest[@]}") ;;
 *)
-	echo "usage: $0 [build|all|guest]" >&2
+	echo "usage: $0 [build|all|bench|guest]" >&2
 	exit 2
 	;;
 esac
