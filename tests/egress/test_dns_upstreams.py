@@ -129,6 +129,16 @@ def test_servers_of_resolv_conf(net, make_sandbox, make_sidecar):
     assert net.dns.asked("www.good.test", at=RESOLVER2)
 
 
+def test_resolv_conf_changes(net, make_sandbox, make_sidecar):
+    box = make_sandbox()
+    box.resolv_conf(f"nameserver {RESOLVER}\n")
+    net.dns.silent = {RESOLVER}
+    make_sidecar(rules("*.good.test"), sandbox=box, DNS_UPSTREAM=None, DNS_UPSTREAM_TIMEOUT=1)
+    assert box.ask("www.good.test").rcode == SERVFAIL
+    box.resolv_conf(f"nameserver {RESOLVER2}\n")
+    wait_for(lambda: box.ask("www.good.test").addresses == [WEB], 60)
+
+
 def test_nobody_named_a_server(net, make_sandbox, make_sidecar):
     box = make_sandbox()
     box.resolv_conf("search good.test\n")
