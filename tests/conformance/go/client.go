@@ -280,8 +280,25 @@ var cases = []struct {
 	{"manager filters", managerFilters},
 	{"metadata patch", metadataPatch},
 	{"endpoints", endpoints},
+	{"network policies", networkPolicies},
 	{"errors carry a request id", errorsCarryARequestID},
 	{"code", code},
+}
+
+func networkPolicies(*opensandbox.Sandbox) {
+	o := options()
+	o.NetworkPolicy = &opensandbox.NetworkPolicy{
+		Egress: []opensandbox.NetworkRule{{Action: "allow", Target: "a.test"}},
+	}
+	box := create(o)
+	status := must(box.GetEgressPolicy(ctx))
+	check(status.Mode == "enforcing" && status.Policy.DefaultAction == "deny", "%+v", status)
+	check(len(status.Policy.Egress) == 1, "%+v", status.Policy)
+	must(box.PatchEgressRules(ctx, []opensandbox.NetworkRule{{Action: "allow", Target: "b.test"}}))
+	must(box.DeleteEgressRules(ctx, []string{"a.test"}))
+	status = must(box.GetEgressPolicy(ctx))
+	check(len(status.Policy.Egress) == 1 && status.Policy.Egress[0].Target == "b.test", "%+v", status.Policy)
+	done(box.Kill(ctx))
 }
 
 func code(*opensandbox.Sandbox) {

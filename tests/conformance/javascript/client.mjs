@@ -251,6 +251,25 @@ const cases = {
     for (const box of [first, second, part]) await remove(box);
   },
 
+  async networkPolicies() {
+    const rule = (action, target) => ({ action, target });
+    const box = await make({ networkPolicy: { egress: [rule("allow", "a.test")] } });
+    assert.deepEqual(await box.getEgressPolicy(), {
+      defaultAction: "deny",
+      egress: [rule("allow", "a.test")],
+    });
+    await box.patchEgressRules([rule("allow", "b.test"), rule("deny", "a.test")]);
+    await box.deleteEgressRules(["a.test", "unknown.test"]);
+    assert.deepEqual((await box.getEgressPolicy()).egress, [rule("allow", "b.test")]);
+    const wrong = await failure(() => box.patchEgressRules([rule("allow", "no name")]));
+    assert.equal(wrong.statusCode, 400);
+    const open = await make();
+    assert.deepEqual(await open.getEgressPolicy(), { defaultAction: "allow", egress: [] });
+    await open.patchEgressRules([rule("deny", "c.test")]);
+    assert.deepEqual((await open.getEgressPolicy()).egress, [rule("deny", "c.test")]);
+    for (const one of [box, open]) await remove(one);
+  },
+
   async errorsCarryARequestId() {
     const manager = SandboxManager.create({ connectionConfig: config() });
     const missing = await failure(() => manager.getSandboxInfo("no-such-sandbox"));
