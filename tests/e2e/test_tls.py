@@ -111,6 +111,16 @@ def test_websockets_work_through_it(server, box):
     ws.conn.close()
 
 
+def test_sandboxes_learn_how_the_client_came(server, box):
+    server.write(box, "/tmp/inside.py", pathlib.Path(__file__).with_name("inside.py").read_bytes())
+    server.background(box, "exec python3 /tmp/inside.py 127.0.0.1 8000")
+    target = f"/sandboxes/{box}/proxy/8000/echo"
+    eventually(lambda: server.request("GET", target, key=False).status == 200, "the service does not answer")
+    told = dict(server.request("GET", target, headers={"X-Forwarded-Proto": "http"}, key=False).json()["headers"])
+    names = {name.lower(): value for name, value in told.items()}
+    assert names["x-forwarded-proto"] == "https" and names["x-forwarded-for"] == "127.0.0.1"
+
+
 def test_many_requests_on_one_connection(server):
     with server.connect() as conn:
         for _ in range(200):
