@@ -7,6 +7,7 @@
 #include "net/http_pool.h"
 
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -38,7 +39,7 @@ struct http_pool {
 	struct loop *loop;
 	struct map *shelves;
 	struct loop_timer *timer;
-	size_t n;
+	size_t n, max;
 };
 
 /* The call, which is the caller's again. */
@@ -101,11 +102,22 @@ static void on_sweep(void *arg)
 		loop_timer_start(p->timer, SWEEP_MS);
 }
 
+/* Where files are few, those who rest must not take them all. */
+static size_t all_max(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return ALL_MAX / 16;
+	return (size_t)MIN(files.rlim_cur / 8, (rlim_t)ALL_MAX);
+}
+
 struct http_pool *http_pool_new(struct loop *l)
 {
 	struct http_pool *p = mem_new(struct http_pool);
 
 	p->loop = l;
+	p->max = all_max();
 	p->shelves = map_new();
 	p->timer = loop_timer_new(l, on_sweep, p);
 	return p;
@@ -152,7 +164,7 @@ void http_pool_keep(struct http_pool *p, struct view name, struct http_call *c)
 	struct shelf *s = map_get(p->shelves, name);
 	struct resting *r;
 
-	if (p->n >= ALL_MAX || (s && s->n >= SHELF_MAX)) {
+	if (p->n >= p->max || (s && s->n >= SHELF_MAX)) {
 		http_call_free(c);
 		return;
 	}

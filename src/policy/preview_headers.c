@@ -67,7 +67,7 @@ struct view preview_location(struct arena *a, struct view location, struct view 
 	/* "//x" names another host. */
 	if (!own && (!view_starts(rest, VIEW("/")) || view_starts(rest, VIEW("//"))))
 		return location;
-	if (!own && prefix.len == 0)
+	if (prefix.len == 0 && (!own || view_starts(rest, VIEW("//"))))
 		return location;
 	moved = arena_printf(a, VIEW_FMT "%s" VIEW_FMT, VIEW_ARG(prefix),
 			     view_starts(rest, VIEW("/")) ? "" : "/", VIEW_ARG(rest));

@@ -353,6 +353,17 @@ static void a_connection_that_ended_while_it_rested_is_forgotten(void **state)
 	close_bench(&b);
 }
 
+static void a_connection_that_nobody_needs_is_closed(void **state)
+{
+	struct bench b;
+
+	open_bench(&b, true);
+	b.keep_as = "here";
+	exchange_one(&b, ASK, EMPTY "ok", "ok");
+	spin(b.loop, upstream_ended, &b);
+	close_bench(&b);
+}
+
 static bool is_stale(void *arg)
 {
 	struct bench *b = arg;
@@ -631,6 +642,7 @@ int main(void)
 		cmocka_unit_test(a_connection_is_used_again),
 		cmocka_unit_test(what_cannot_be_used_again_is_closed),
 		cmocka_unit_test(a_connection_that_ended_while_it_rested_is_forgotten),
+		cmocka_unit_test(a_connection_that_nobody_needs_is_closed),
 		cmocka_unit_test(a_request_is_asked_again_if_its_connection_had_gone),
 		cmocka_unit_test(request_bodies_arrive_sized_and_chunked),
 		cmocka_unit_test(an_answer_that_breaks_off_is_broken_off),

@@ -208,6 +208,8 @@ static void locations_stay_below_the_prefix(void **state)
 		{"http://127.0.0.1:8000/x", "", "/x"},
 		{"HTTP://LocalHost:8000", "/p", "/p/"},
 		{"http://localhost:8000?q", "", "/?q"},
+		{"http://localhost:8000//other/x", "", "http://localhost:8000//other/x"},
+		{"http://localhost:8000//other/x", "/p", "/p//other/x"},
 		{"http://localhost:80001/x", "/p", "http://localhost:80001/x"},
 		{"http://127.0.0.1:9000/x", "/p", "http://127.0.0.1:9000/x"},
 		{"http://127.0.0.1/x", "/p", "http://127.0.0.1/x"},
