@@ -38,6 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(again.n == p.n && again.default_allow == p.default_allow && again.mode == p.mode);
 	for (size_t i = 0; i < p.n; i++)
 		must(strcmp(again.rules[i].key, p.rules[i].key) == 0);
+	net_policy_index(&again);
+	for (size_t i = 0; i < p.n; i++)
+		if (p.rules[i].name)
+			must((net_policy_find_name(&p, p.rules[i].name) == NULL) ==
+			     (net_policy_find_name(&again, p.rules[i].name) == NULL));
 	must(net_policy_merge(&again, json_get(w, "egress"), 0, &e) == 0 && again.n <= p.n);
 	return 0;
 }

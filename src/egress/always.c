@@ -105,6 +105,7 @@ static int read_quiet(struct always *a, struct err *e)
 		return r;
 	net_policy_add_lines(&a->quiet, buf_view(&text), true, LIST_MAX_RULES, &bad);
 	say_bad("log_skip.always", bad);
+	net_policy_index(&a->quiet);
 	return 0;
 }
 
@@ -221,6 +222,7 @@ void always_merge(const struct always *a, const struct net_policy *user, struct 
 	if (a)
 		net_policy_append(ret, &a->rules);
 	net_policy_append(ret, user);
+	net_policy_index(ret);
 }
 
 bool always_skips(const struct always *a, const char *name)

@@ -68,15 +68,6 @@ bool net_prefix_parse(struct view text, struct net_prefix *ret)
 	return true;
 }
 
-bool net_prefix_has(const struct net_prefix *p, bool v6, const uint8_t bytes[16])
-{
-	unsigned whole = p->bits / 8, rest = p->bits % 8;
-
-	if (p->v6 != v6 || memcmp(p->bytes, bytes, whole) != 0)
-		return false;
-	return rest == 0 || (p->bytes[whole] ^ bytes[whole]) >> (8 - rest) == 0;
-}
-
 static bool is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -91,14 +82,33 @@ static bool is_name(struct view v)
 	return v.len > 0 && v.len <= 253;
 }
 
-static char *lower(struct view v)
-{
-	char *text = mem_strndup(v.p, v.len);
+/* The texts of one rule, in one piece; copies of the rule hold it together. */
+struct net_text {
+	size_t refs;
+	char bytes[];
+};
 
-	for (char *p = text; *p; p++)
-		if (*p >= 'A' && *p <= 'Z')
-			*p = (char)(*p + ('a' - 'A'));
-	return text;
+static char *put_lower(char *at, struct view v)
+{
+	for (size_t i = 0; i < v.len; i++)
+		at[i] = v.p[i] >= 'A' && v.p[i] <= 'Z' ? (char)(v.p[i] + ('a' - 'A')) : v.p[i];
+	at[v.len] = '\0';
+	return at;
+}
+
+static void put_texts(struct net_rule *rule, struct view target, struct view name)
+{
+	struct net_text *text = mem_zero(1, sizeof(*text) + 2 * (target.len + 1) + name.len + 1);
+	char *at = text->bytes;
+
+	text->refs = 1;
+	rule->text = text;
+	rule->target = at;
+	memcpy(at, target.p, target.len);
+	at += target.len + 1;
+	rule->key = put_lower(at, target);
+	if (rule->kind != NET_ADDRESSES)
+		rule->name = put_lower(at + target.len + 1, name);
 }
 
 /* False: it is nothing that a rule could be about. */
@@ -120,10 +130,8 @@ static bool read_target(struct view text, struct net_rule *rule)
 			name = view_first(name, name.len - 1);
 		if (!is_name(name))
 			return false;
-		rule->name = lower(name);
 	}
-	rule->target = mem_strndup(text.p, text.len);
-	rule->key = lower(text);
+	put_texts(rule, text, name);
 	return true;
 }
 
@@ -131,9 +139,8 @@ static bool read_target(struct view text, struct net_rule *rule)
 
 static void rule_done(struct net_rule *rule)
 {
-	free(rule->target);
-	free(rule->key);
-	free(rule->name);
+	if (rule->text && --rule->text->refs == 0)
+		free(rule->text);
 }
 
 void net_policy_done(struct net_policy *p)
@@ -141,11 +148,13 @@ void net_policy_done(struct net_policy *p)
 	for (size_t i = 0; i < p->n; i++)
 		rule_done(&p->rules[i]);
 	free(p->rules);
+	net_policy_unindex(p);
 	*p = NET_POLICY_NONE;
 }
 
 static void push(struct net_policy *p, const struct net_rule *rule)
 {
+	net_policy_unindex(p);
 	/* Doubled at every power of two: the count itself says when. */
 	if ((p->n & (p->n - 1)) == 0)
 		p->rules = mem_resize(p->rules, p->n ? p->n * 2 : 1, sizeof(*p->rules));
@@ -306,7 +315,8 @@ static int read_keys(const struct json *targets, struct map *keys, struct err *e
 
 		if (!json_str(json_at(targets, i), &target))
 			return err_set(e, -EINVAL, "target %zu must be a string", i);
-		key = lower(trim(target));
+		target = trim(target);
+		key = put_lower(mem_alloc(target.len + 1), target);
 		map_put(keys, view_of(key), keys);
 	}
 	return 0;
@@ -329,6 +339,7 @@ int net_policy_remove(struct net_policy *p, const struct json *targets, size_t *
 	}
 	*ret_n = p->n - kept;
 	p->n = kept;
+	net_policy_unindex(p);
 	return 0;
 }
 
@@ -366,47 +377,12 @@ void net_policy_append(struct net_policy *p, const struct net_policy *from)
 	for (size_t i = 0; i < from->n; i++) {
 		struct net_rule rule = from->rules[i];
 
-		rule.target = mem_strdup(rule.target);
-		rule.key = mem_strdup(rule.key);
-		rule.name = rule.name ? mem_strdup(rule.name) : NULL;
+		rule.text->refs++;
 		push(p, &rule);
 	}
 }
 
 /* ---- questions ---- */
-
-static bool is_below(struct view name, struct view domain)
-{
-	return name.len > domain.len + 1 && view_ends(name, domain) &&
-	       name.p[name.len - domain.len - 1] == '.';
-}
-
-const struct net_rule *net_policy_find_name(const struct net_policy *p, const char *name)
-{
-	struct view asked = view_of(name);
-
-	if (view_ends(asked, VIEW(".")))
-		asked = view_first(asked, asked.len - 1);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct net_rule *rule = &p->rules[i];
-
-		if (rule->kind == NET_HOST && view_is(asked, rule->name))
-			return rule;
-		if (rule->kind == NET_BELOW && is_below(asked, view_of(rule->name)))
-			return rule;
-	}
-	return NULL;
-}
-
-const struct net_rule *net_policy_find_address(const struct net_policy *p, bool v6,
-					       const uint8_t bytes[16])
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->rules[i].kind == NET_ADDRESSES &&
-		    net_prefix_has(&p->rules[i].prefix, v6, bytes))
-			return &p->rules[i];
-	return NULL;
-}
 
 const char *net_policy_mode(const struct net_policy *p)
 {

@@ -16,6 +16,8 @@
 struct err;
 struct json;
 struct json_writer;
+struct net_index;
+struct net_text;
 
 #define NET_TARGET_MAX 255
 #define NET_RULES_MAX  4096 /* default ceiling of one policy */
@@ -43,6 +45,7 @@ struct net_rule {
 	char *key;    /* the same in lower case: what makes two targets one */
 	char *name;   /* NET_HOST, NET_BELOW: lower case, no "*.", no last dot */
 	struct net_prefix prefix;
+	struct net_text *text; /* where these texts are; shared by copies of the rule */
 };
 
 struct net_policy {
@@ -50,6 +53,7 @@ struct net_policy {
 	bool default_allow;
 	struct net_rule *rules;
 	size_t n;
+	struct net_index *index; /* or NULL */
 };
 
 /* Denies everything: what an empty policy means. */
@@ -82,7 +86,7 @@ void net_policy_add_lines(struct net_policy *p, struct view text, bool allow, si
 /* Adds a rule behind the others; false if `target` is none. */
 bool net_policy_add(struct net_policy *p, bool allow, struct view target);
 
-/* Adds copies of `from`'s rules behind those of `p`. */
+/* Adds copies of `from`'s rules behind those of `p`; cheap, their texts are shared. */
 void net_policy_append(struct net_policy *p, const struct net_policy *from);
 
 /* {"defaultAction":"deny","egress":[...]}; "egress" is always an array, "mode" is there if it is
@@ -97,6 +101,11 @@ bool net_policy_denies_names(const struct net_policy *p);
 
 /* Does what `rule` (NULL = the default) refuses pass all the same? */
 bool net_policy_forgives(const struct net_policy *p, const struct net_rule *rule);
+
+/* Names are found faster from now on, until the rules change.  Short lists are walked all the
+ * same. */
+void net_policy_index(struct net_policy *p);
+void net_policy_unindex(struct net_policy *p);
 
 /* The rule that decides, or NULL when the default does. */
 const struct net_rule *net_policy_find_name(const struct net_policy *p, const char *name);

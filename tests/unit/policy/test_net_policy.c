@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -129,6 +130,47 @@ static void the_first_rule_that_matches_a_name_decides(void **state)
 		assert_int_equal(rule ? rule->allow : -1, cases[i].verdict);
 	}
 	assert_string_equal(net_policy_mode(&p), "enforcing");
+	net_policy_done(&p);
+}
+
+static void a_long_list_answers_as_a_short_one(void **state)
+{
+	static const char *const parts[] = {"a", "b", "c", "aa", "x"};
+	struct net_policy walked = NET_POLICY_NONE, p = NET_POLICY_NONE;
+	unsigned random = 1;
+
+	for (unsigned i = 0; i < 200; i++) {
+		char text[40];
+
+		random = random * 1103515245 + 12345;
+		snprintf(text, sizeof(text), "%s%s.%s%s%s", random & 0x10000 ? "*." : "",
+			 parts[random >> 17 & 3], parts[random >> 19 & 3],
+			 random & 0x200000 ? "." : "",
+			 random & 0x200000 ? parts[random >> 22 & 3] : "");
+		assert_true(net_policy_add(&walked, random & 0x1000000, view_of(text)));
+	}
+	net_policy_append(&p, &walked);
+	net_policy_index(&p);
+	assert_non_null(p.index);
+	for (unsigned i = 0; i < 5 * 5 * 5 * 5; i++) {
+		const struct net_rule *a, *b;
+		char name[40];
+
+		snprintf(name, sizeof(name), "%s.%s.%s.%s", parts[i % 5], parts[i / 5 % 5],
+			 parts[i / 25 % 5], parts[i / 125]);
+		for (const char *at = name; at; at = strchr(at, '.') ? strchr(at, '.') + 1 : NULL) {
+			a = net_policy_find_name(&walked, at);
+			b = net_policy_find_name(&p, at);
+			assert_int_equal(a ? a - walked.rules : -1, b ? b - p.rules : -1);
+		}
+	}
+	assert_null(net_policy_find_name(&p, ""));
+	assert_null(net_policy_find_name(&p, "."));
+	assert_ptr_equal(net_policy_find_name(&walked, ".a.b") ? p.rules : NULL,
+			 net_policy_find_name(&p, ".a.b") ? p.rules : NULL);
+	net_policy_done(&walked);
+	/* The copy has the texts now. */
+	assert_true(strlen(p.rules[0].target) > 0);
 	net_policy_done(&p);
 }
 
@@ -320,6 +362,7 @@ int main(void)
 		cmocka_unit_test(an_empty_policy_denies_everything),
 		cmocka_unit_test(what_is_no_policy_is_refused),
 		cmocka_unit_test(the_first_rule_that_matches_a_name_decides),
+		cmocka_unit_test(a_long_list_answers_as_a_short_one),
 		cmocka_unit_test(networks_hold_their_addresses),
 		cmocka_unit_test(an_address_is_found_by_rules_of_addresses_alone),
 		cmocka_unit_test(mapped_addresses_are_what_they_stand_for),
