@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from certificates import Authority
+from certificates import Authority, key_files
 from conftest import furnish
 from ingress_process import Ingress, program_of_ingress
 from server_process import DEADLINE, RawConn, Server, children, eventually, format_request
@@ -166,8 +166,7 @@ def test_https_and_new_certificates(make_gate, service, certificates):
     ws.close()
     worker = children(gate.process.pid)["osb-ingress"]
     assert set(status_of(worker)["Uid"].split()) == {"65534"}
-    files = [os.readlink(path) for path in pathlib.Path(f"/proc/{worker}/fd").iterdir()]
-    assert not [name for name in files if "memfd:tls" in name or "key" in name], files
+    assert key_files(worker) == []
 
 
 class HttpsServer(Server):
