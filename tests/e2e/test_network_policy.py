@@ -537,3 +537,33 @@ def test_a_server_without_a_network_says_that_it_cannot(make_server):
     assert server.policy_of(box)["mode"] == "allow_all"
     server.fails("PATCH", f"/v1/sandboxes/{box}/networkpolicy", 501, "SANDBOX::API_NOT_SUPPORTED",
                  [{"action": "deny", "target": "a.test"}])
+
+
+# ---- vaults ----
+
+def test_vaults_outlive_egress_and_the_worker_but_not_both(make_server, internet):
+    """They are in the memory of both, and on no disk."""
+    server = make_server()
+    box = server.policed("allow good.test", credentialProxy={"enabled": True})
+    secret = "sk-" + os.urandom(12).hex()
+    answer = server.policy_api(box, "POST", "/credential-vault", {
+        "credentials": [{"name": "key", "source": {"value": secret}}],
+        "bindings": [{"name": "api", "match": {"hosts": ["good.test"], "schemes": ["http"]},
+                      "auth": {"type": "bearer", "credential": "key"}}]})
+    assert answer.status == 201, answer
+
+    def vault():
+        return server.policy_api(box, "GET", "/credential-vault")
+
+    for victim in ("egress", "worker", "egress", "warden", "egress", "worker"):
+        server.kill_child(victim)
+        assert vault().status == 200, (victim, vault())
+        assert vault().json()["credentials"][0]["name"] == "key"
+        assert secret.encode() not in vault().body
+    assert server.policy_api(box, "PATCH", "/policy", [{"action": "deny", "target": "good.test"}]).status == 400
+    server.stop()
+    for path in server.state_dir.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            assert secret.encode() not in path.read_bytes(), path
+    server.start()
+    assert vault().status == 404
