@@ -217,14 +217,26 @@ static int copy_all(struct copy *c, const struct sort *s, const char *set, struc
 	return r < 0 ? r : 0;
 }
 
-int nfcopy_take(int fd, const char *table, struct nfbatch *ret, struct err *e)
+static void put_table(struct nfbatch *b, unsigned type, unsigned flags, const char *name)
+{
+	size_t begun = nfbatch_begin(b, type, flags);
+
+	nfbatch_put_text(b, NFTA_TABLE_NAME, name);
+	nfbatch_end(b, begun);
+}
+
+int nfcopy_take(int fd, const char *table, enum nfcopy_for what_for, struct nfbatch *ret,
+		struct err *e)
 {
 	struct copy c = {.fd = fd, .table = table, .out = ret};
-	size_t begun = nfbatch_begin(ret, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	int r;
 
-	nfbatch_put_text(ret, NFTA_TABLE_NAME, table);
-	nfbatch_end(ret, begun);
+	/* Declared, so that deleting it cannot fail. */
+	if (what_for == NFCOPY_REPLACE) {
+		put_table(ret, NFT_MSG_NEWTABLE, NLM_F_CREATE, table);
+		put_table(ret, NFT_MSG_DELTABLE, 0, table);
+	}
+	put_table(ret, NFT_MSG_NEWTABLE, NLM_F_CREATE, table);
 	r = copy_all(&c, &chains, NULL, e);
 	if (r == 0)
 		r = copy_all(&c, &sets, NULL, e);

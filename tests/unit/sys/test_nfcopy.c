@@ -64,7 +64,7 @@ static void a_copy_is_the_same(void **state)
 	static char first[LISTING_BYTES], second[LISTING_BYTES];
 	osb_cleanup(fd_closep) int fd = -1;
 	struct err e = ERR_NONE;
-	struct nfbatch copy;
+	struct nfbatch copy, replacing;
 
 	if (unshare(CLONE_NEWNET) < 0 || nft(NULL, "", first) != 0) {
 		puts("skipped: no right to a network namespace, or no nft");
@@ -75,7 +75,9 @@ static void a_copy_is_the_same(void **state)
 	assert_int_equal(nft("list", "", first), 0);
 	assert_int_equal(nfbatch_open(&fd, &e), 0);
 	nfbatch_init(&copy, BATCH_BYTES);
-	if (nfcopy_take(fd, "t", &copy, &e) < 0)
+	nfbatch_init(&replacing, BATCH_BYTES);
+	if (nfcopy_take(fd, "t", NFCOPY_FRESH, &copy, &e) < 0 ||
+	    nfcopy_take(fd, "t", NFCOPY_REPLACE, &replacing, &e) < 0)
 		fail_msg("%s", e.msg);
 	for (int i = 0; i < 3; i++) {
 		osb_cleanup(fd_closep) int other = -1;
@@ -90,8 +92,19 @@ static void a_copy_is_the_same(void **state)
 		assert_true(nfbatch_commit(other, &copy, "copy", &e) < 0);
 		assert_int_equal(nft("list", "", second), 0);
 		assert_string_equal(first, second);
+		assert_int_equal(nft(NULL, "flush chain inet t output\n", second), 0);
+		assert_int_equal(nfbatch_commit(other, &replacing, "copy", &e), 0);
+		assert_int_equal(nft("list", "", second), 0);
+		assert_string_equal(first, second);
 	}
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	fd = fd_close(fd);
+	assert_int_equal(nfbatch_open(&fd, &e), 0);
+	assert_int_equal(nfbatch_commit(fd, &replacing, "copy", &e), 0);
+	assert_int_equal(nft("list", "", second), 0);
+	assert_string_equal(first, second);
 	nfbatch_done(&copy);
+	nfbatch_done(&replacing);
 }
 
 static void a_table_that_is_not_there_is_no_table(void **state)
@@ -104,7 +117,7 @@ static void a_table_that_is_not_there_is_no_table(void **state)
 		skip();
 	assert_int_equal(nfbatch_open(&fd, &e), 0);
 	nfbatch_init(&copy, BATCH_BYTES);
-	assert_int_equal(nfcopy_take(fd, "t", &copy, &e), -ENOENT);
+	assert_int_equal(nfcopy_take(fd, "t", NFCOPY_FRESH, &copy, &e), -ENOENT);
 	nfbatch_done(&copy);
 }
 
@@ -120,7 +133,7 @@ static void what_does_not_fit_is_no_transaction(void **state)
 	assert_int_equal(nfbatch_open(&fd, &e), 0);
 	for (size_t max = 0; max < 128; max += 16) {
 		nfbatch_init(&copy, max);
-		assert_int_equal(nfcopy_take(fd, "t", &copy, &e), 0);
+		assert_int_equal(nfcopy_take(fd, "t", NFCOPY_FRESH, &copy, &e), 0);
 		assert_int_equal(nfbatch_commit(fd, &copy, "copy", &e), -E2BIG);
 		nfbatch_done(&copy);
 	}
