@@ -4,6 +4,7 @@
 #include "egress/learn.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +13,10 @@
 #include "base/view.h"
 #include "policy/net_policy.h"
 
-#define NAMES_MAX      4096
-#define NAMES_BYTES    (256u << 10)
-#define ADDRESSES_MAX  1024
-#define ADDRESS_BYTES  17 /* the family, then the address */
-#define WILDCARD_BYTES 2  /* "*." */
+#define NAMES_MAX     4096
+#define NAMES_BYTES   (256u << 10)
+#define ADDRESSES_MAX 1024
+#define ADDRESS_BYTES 17 /* the family, then the address */
 
 struct learn {
 	struct map *names;
@@ -216,14 +216,12 @@ static bool is_covered(const struct targets *wide, struct view name)
 
 static void allow_name(struct net_policy *p, struct view name, bool below)
 {
-	char text[WILDCARD_BYTES + NET_TARGET_MAX + 1];
+	char text[NET_TARGET_MAX + 1];
+	int n = snprintf(text, sizeof(text), "%s" VIEW_FMT, below ? "*." : "", VIEW_ARG(name));
 
 	/* A name that no rule can be about cannot be allowed. */
-	if (name.len > NET_TARGET_MAX - WILDCARD_BYTES)
-		return;
-	memcpy(text, "*.", WILDCARD_BYTES);
-	memcpy(text + WILDCARD_BYTES, name.p, name.len);
-	net_policy_add(p, true, below ? view_mem(text, name.len + WILDCARD_BYTES) : name);
+	if (n > 0 && n < (int)sizeof(text))
+		net_policy_add(p, true, view_mem(text, (size_t)n));
 }
 
 static void allow_names(struct net_policy *p, const struct map *names, size_t many)
