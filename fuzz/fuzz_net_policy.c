@@ -19,6 +19,39 @@ static void must(bool holds)
 		abort();
 }
 
+/* As an operator's list: what is taken is marked, and what is copied is the same. */
+static void read_as_list(struct view text)
+{
+	osb_cleanup(net_policy_done) struct net_policy p = NET_POLICY_NONE, copy = NET_POLICY_NONE;
+	size_t bad;
+
+	net_policy_add_lines(&p, text, true, 1000, &bad);
+	must(p.n <= 1000 && bad <= text.len);
+	net_policy_append(&copy, &p);
+	net_policy_index(&copy);
+	for (size_t i = 0; i < p.n; i++) {
+		must(p.rules[i].always && p.rules[i].allow);
+		if (p.rules[i].kind == NET_HOST)
+			must(net_policy_find_name(&copy, p.rules[i].name) != NULL);
+	}
+}
+
+/* As the body of a PATCH and of a DELETE. */
+static void change_by(const struct json *v)
+{
+	osb_cleanup(net_policy_done) struct net_policy p = {.mode = NET_LEARN};
+	struct err e = ERR_NONE;
+	size_t n;
+
+	must(net_policy_add(&p, true, VIEW("example.com")));
+	if (net_policy_merge(&p, v, 50, &e) == 0)
+		must(p.n <= 50 && p.mode == NET_LEARN);
+	else
+		must(p.n == 1);
+	if (net_policy_remove(&p, v, &n, &e) == 0)
+		must(n + p.n >= 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	osb_cleanup(net_policy_done) struct net_policy p = NET_POLICY_NONE, again = NET_POLICY_NONE;
@@ -27,8 +60,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct json_writer writer;
 	struct err e = ERR_NONE;
 
-	if (json_parse(view_mem(data, size), 0, &v, &e) < 0 ||
-	    net_policy_from_json(v, 0, &p, &e) < 0)
+	read_as_list(view_mem(data, size));
+	if (json_parse(view_mem(data, size), 0, &v, &e) < 0)
+		return 0;
+	change_by(v);
+	if (net_policy_from_json(v, 0, &p, &e) < 0)
 		return 0;
 	json_writer_init(&writer, &text);
 	net_policy_write(&p, &writer);
