@@ -166,9 +166,10 @@ class Bench:
 
     def flows(self, rounds, seconds):
         free, held = [], []
-        for _ in range(rounds):
-            free.append(self.flow(self.free, seconds))
-            held.append(self.flow(self.held, seconds))
+        for i in range(rounds):
+            turns = [(free, self.free), (held, self.held)]
+            for values, box in turns if i % 2 else reversed(turns):
+                values.append(self.flow(box, seconds))
         # Of pairs, since whatever else runs on the machine slows both ends of one.
         ratio = statistics.median(b / a for a, b in zip(free, held))
         return statistics.median(free), statistics.median(held), ratio
