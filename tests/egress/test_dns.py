@@ -1,4 +1,6 @@
 """The DNS filter: what a sandbox may ask, what it is told, and what it can reach after that."""
+import json
+import shutil
 import socket
 import struct
 
@@ -122,6 +124,29 @@ def test_programs_that_resolve_and_connect(net, make_sidecar):
     assert r.returncode == 0 and "www.good.test /hello" in r.stdout, r.stderr
     r = box.curl("http://www.bad.test/")
     assert r.returncode == 6, r.stderr  # cannot resolve, at once
+
+
+def test_a_resolver_of_another_family(net, make_sidecar):
+    """Node's own: EDNS, several questions on one socket, TCP when an answer is cut off."""
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    many = [f"198.18.3.{i}" for i in range(1, 101)]
+    net.dns.zone |= {"many.good.test": [("A", a) for a in many], "text.good.test": [("TXT", "x" * 3000)],
+                     "alias.good.test": [("CNAME", "www.good.test")]}
+    box = make_sidecar(rules("*.good.test")).sandbox
+    code = """
+        const dns = require("dns").promises;
+        const tell = (p) => p.then((v) => v, (e) => e.code);
+        Promise.all([tell(dns.resolve4("www.good.test")), tell(dns.resolve4("many.good.test")),
+                     tell(dns.resolveTxt("text.good.test")), tell(dns.resolve4("www.bad.test")),
+                     tell(dns.resolveCname("alias.good.test")), tell(dns.resolve6("www.good.test"))])
+            .then((v) => console.log(JSON.stringify(v)));"""
+    r = box.run("node", "-e", code)
+    assert r.returncode == 0, r.stderr
+    one, all_of_them, text, denied, alias, six = json.loads(r.stdout)
+    assert one == [WEB] and sorted(all_of_them) == sorted(many)
+    assert "".join(text[0]) == "x" * 3000
+    assert (denied, alias, six) == ("ENOTFOUND", ["www.good.test"], "ENODATA")
 
 
 # -- policies that change --
