@@ -79,7 +79,7 @@ static bool is_name(struct view v)
 	for (size_t i = 0; i < v.len; i++)
 		if (!is_name_char(v.p[i]) || (v.p[i] == '.' && (i == 0 || v.p[i - 1] == '.')))
 			return false;
-	return v.len > 0 && v.len <= 253;
+	return v.len > 0 && v.len <= 253 && v.p[v.len - 1] != '.';
 }
 
 /* The texts of one rule, in one piece; copies of the rule hold it together. */

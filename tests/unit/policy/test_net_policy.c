@@ -77,6 +77,8 @@ static void what_is_no_policy_is_refused(void **state)
 		{"{\"egress\":[{\"action\":\"allow\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"a b\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"a..b\"}]}", -EINVAL},
+		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"a.b..\"}]}", -EINVAL},
+		{"{\"egress\":[{\"action\":\"allow\",\"target\":\".\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"http://a.b\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"a.b\\u0000c\"}]}", -EINVAL},
 		{"{\"egress\":[{\"action\":\"allow\",\"target\":\"10.0.0.0/33\"}]}", -EINVAL},
