@@ -262,8 +262,6 @@ int box_update(struct box *b, const struct json *document, struct err *e)
 	if (d.vault)
 		take_vault(b, d.vault);
 	r = enforce_policy(b, e);
-	if (r == 0)
-		r = leases_divert(b, e);
 	if (r < 0) {
 		net_policy_done(&b->policy);
 		net_policy_done(&b->effective);

@@ -34,12 +34,19 @@ static void add_text(struct ranges *to, struct view text)
 		ranges_add(to, &p);
 }
 
+static void add_list(struct ranges *to, const char *list)
+{
+	struct view rest = view_of(list), part;
+
+	while (view_split(&rest, ',', &part))
+		add_text(to, part);
+}
+
 /* Whoever may not ask for every name could ask these instead.  Who allows the address of one by
  * itself gets it. */
 static void add_doh(const struct box *b, struct ranges *to)
 {
 	const struct settings *s = b->settings;
-	struct view rest = view_of(s->doh_blocklist), part;
 
 	if (net_policy_denies_names(&b->effective)) {
 		for (size_t i = 0; i < ARRAY_LEN(known_doh); i++) {
@@ -50,10 +57,15 @@ static void add_doh(const struct box *b, struct ranges *to)
 				ranges_add(to, &p);
 		}
 	}
-	if (s->block_doh_443 && rest.len == 0)
+	if (s->block_doh_443 && !s->doh_blocklist[0])
 		ranges_add_all(to);
-	while (s->block_doh_443 && view_split(&rest, ',', &part))
-		add_text(to, part);
+	else if (s->block_doh_443)
+		add_list(to, s->doh_blocklist);
+}
+
+static void add_exempt(const struct box *b, struct ranges *to)
+{
+	add_list(to, b->settings->nameserver_exempt);
 }
 
 /* What the operator himself refuses is refused in every mode. */
@@ -123,9 +135,10 @@ static const struct {
 	const char *set;
 	void (*fill)(const struct box *b, struct ranges *to);
 } sets[] = {
-	{NET_SET_DENY, add_denied}, {NET_SET_ALLOW, add_allowed},
-	{NET_SET_ALL, add_default}, {NET_SET_LENIENT, add_lenient},
-	{NET_SET_DOH, add_doh},	    {NET_SET_DIVERT, add_diverted},
+	{NET_SET_DENY, add_denied},   {NET_SET_ALLOW, add_allowed},
+	{NET_SET_ALL, add_default},   {NET_SET_LENIENT, add_lenient},
+	{NET_SET_DOH, add_doh},	      {NET_SET_DIVERT, add_diverted},
+	{NET_SET_EXEMPT, add_exempt},
 };
 
 int enforce_policy(struct box *b, struct err *e)

@@ -29,8 +29,7 @@
 #define LEASE_MIN_S 60u
 #define LEASE_MAX_S 360u
 #define EXTRA_S	    60u
-#define ENOUGH_S    30u /* so much more than the TTL need not be renewed */
-#define POLL_MS	    30000
+#define ENOUGH_S    30u	 /* so much more than the TTL need not be renewed */
 #define RENEW_S	    300u /* of one that is in use, below that */
 
 /* One sandbox's ceilings; the oldest go first. */
@@ -191,6 +190,12 @@ static int commit(struct box *b, struct nfset_batch *batch, struct err *e)
 	return nfset_commit(b->fds[RUNTIME_NET_SETS], batch, e);
 }
 
+static void start_timer(struct leases *l)
+{
+	if (!list_empty(&l->all) && !loop_timer_active(l->poll))
+		loop_timer_start(l->poll, l->box->settings->lease_check_sec * 1000ull);
+}
+
 static uint64_t end_of(uint32_t ttl, uint64_t now)
 {
 	uint64_t seconds = MIN(MAX((uint64_t)ttl + EXTRA_S, LEASE_MIN_S), LEASE_MAX_S);
@@ -250,8 +255,7 @@ int leases_grant(struct box *b, const char *name, const struct dns_address *v, s
 		forget(l, v, n);
 		return err_ctx(e, "let the addresses of '%s' pass", name);
 	}
-	if (!list_empty(&l->all) && !loop_timer_active(l->poll))
-		loop_timer_start(l->poll, POLL_MS);
+	start_timer(l);
 	return 0;
 }
 
@@ -265,6 +269,25 @@ static void put_all(struct leases *l, const char *set, bool diverted, struct nfs
 		if (x->until_us > now && (diverted ? x->diverted : x->granted))
 			nfset_add(batch, set, &v, 1);
 	}
+}
+
+static bool any_diverted(const struct box *b, const struct lease *x)
+{
+	for (size_t i = 0; i < NAMES_MAX && x->names[i]; i++)
+		if (box_diverts(b, x->names[i]))
+			return true;
+	return false;
+}
+
+static void say_diverted(struct leases *l, struct nfset_batch *batch, uint64_t now)
+{
+	list_each_safe (it, next, &l->all) {
+		struct lease *x = list_entry(it, struct lease, link);
+
+		x->diverted = x->granted && any_diverted(l->box, x);
+	}
+	nfset_flush(batch, NET_SET_VAULT);
+	put_all(l, NET_SET_VAULT, /* diverted= */ true, batch, now);
 }
 
 /* Everything is said anew, so that what has no record goes, too; but not by the first policy: it is
@@ -282,31 +305,16 @@ void leases_revise(struct box *b, struct nfset_batch *batch)
 	if (l->begun) {
 		nfset_flush(batch, NET_SET_DYNAMIC);
 		put_all(l, NET_SET_DYNAMIC, /* diverted= */ false, batch, now);
+		say_diverted(l, batch, now);
 	}
 	l->begun = true;
-}
-
-static bool any_diverted(const struct box *b, const struct lease *x)
-{
-	for (size_t i = 0; i < NAMES_MAX && x->names[i]; i++)
-		if (box_diverts(b, x->names[i]))
-			return true;
-	return false;
 }
 
 int leases_divert(struct box *b, struct err *e)
 {
 	osb_cleanup(nfset_batch_freep) struct nfset_batch *batch = nfset_batch_new(NET_TABLE);
-	struct leases *l = b->leases;
-	uint64_t now = clock_mono_us();
 
-	list_each_safe (it, next, &l->all) {
-		struct lease *x = list_entry(it, struct lease, link);
-
-		x->diverted = x->granted && any_diverted(b, x);
-	}
-	nfset_flush(batch, NET_SET_VAULT);
-	put_all(l, NET_SET_VAULT, /* diverted= */ true, batch, now);
+	say_diverted(b->leases, batch, clock_mono_us());
 	return commit(b, batch, e);
 }
 
@@ -374,8 +382,7 @@ static void poll_connections(void *arg)
 	if (r < 0)
 		log_line(LOG_WARN, "cannot prolong what is in use, retrying",
 			 LOG_S("box", l->box->id), LOG_S("err", e.msg));
-	if (!list_empty(&l->all))
-		loop_timer_start(l->poll, POLL_MS);
+	start_timer(l);
 }
 
 struct leases *leases_new(struct box *b)

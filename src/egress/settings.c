@@ -16,7 +16,13 @@
 
 #define PREFIX_LEN (sizeof(SETTINGS_PREFIX) - 1)
 
-enum kind { TEXT, SWITCH, NUMBER, CHOICE };
+enum kind { TEXT, ADDRESSES, SWITCH, NUMBER, CHOICE };
+
+/* Both are texts. */
+static bool is_text(enum kind kind)
+{
+	return kind == TEXT || kind == ADDRESSES;
+}
 
 enum row_flags {
 	SECRET = 1,  /* not on the command line */
@@ -60,8 +66,13 @@ static const struct row rows[] = {
 	{"DNS_UPSTREAM_PROBE", TEXT, AT(dns_upstream_probe), .help = "a name to probe them with"},
 	{"DNS_UPSTREAM_PROBE_INTERVAL_SEC", NUMBER, AT(dns_upstream_probe_interval_sec), .min = 1,
 	 .max = 86400, .help = "(30)"},
+	{"NAMESERVER_EXEMPT", ADDRESSES, AT(nameserver_exempt),
+	 .help = "name servers that sandboxes may ask themselves: IP,..."},
+	{"LEASE_CHECK_SEC", NUMBER, AT(lease_check_sec), .min = 1, .max = 3600,
+	 .help = "how often open connections are looked for (30)"},
 	{"BLOCK_DOH_443", SWITCH, AT(block_doh_443), .help = "refuse port 443 of the list below"},
-	{"DOH_BLOCKLIST", TEXT, AT(doh_blocklist), .help = "addresses and networks; none = all"},
+	{"DOH_BLOCKLIST", ADDRESSES, AT(doh_blocklist),
+	 .help = "addresses and networks; none = all"},
 	{"DENY_WEBHOOK", TEXT, PER_BOX, AT(deny_webhook), .help = "URL that hears of denied names"},
 	{"MITMPROXY_TRANSPARENT", SWITCH, AT(mitmproxy_transparent), .help = "allow a vault"},
 	{"MITMPROXY_PORT", NUMBER, AT(mitmproxy_port), .min = 1, .max = 65535, .help = "(18081)"},
@@ -90,13 +101,14 @@ void settings_init(struct settings *s)
 		.log_level = "info",
 		.dns_upstream_timeout = 5,
 		.dns_upstream_probe_interval_sec = 30,
+		.lease_check_sec = 30,
 		.mitmproxy_port = NET_TABLE_HTTP,
 		.mitmproxy_ca_file = CA_FILE,
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char **text = (const char **)(void *)((char *)s + rows[i].at);
 
-		if (rows[i].kind == TEXT && !*text)
+		if (is_text(rows[i].kind) && !*text)
 			*text = "";
 	}
 }
@@ -138,6 +150,17 @@ static bool is_false(struct view v)
 	       view_iis(v, "off");
 }
 
+static bool are_addresses(struct view list)
+{
+	struct net_prefix p;
+	struct view part;
+
+	while (view_split(&list, ',', &part))
+		if (!net_prefix_parse(view_trim(part), &p))
+			return false;
+	return true;
+}
+
 static int set_choice(const struct row *row, struct view value, const char **to, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(row->choices) && row->choices[i]; i++) {
@@ -158,7 +181,11 @@ int settings_set(struct settings *s, size_t i, const char *text, struct err *e)
 
 	if (value.len == 0)
 		return 0;
+	if (row->kind == ADDRESSES && !are_addresses(value))
+		return err_set(e, -EINVAL, "%s: '%s' are no addresses or networks", row->name,
+			       text);
 	switch (row->kind) {
+	case ADDRESSES:
 	case TEXT:
 		strv_add_view(&s->texts, value);
 		*(const char **)to = s->texts.v[s->texts.len - 1];
@@ -217,7 +244,7 @@ static void copy_texts(struct settings *s)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char **text = (const char **)(void *)((char *)s + rows[i].at);
 
-		if (rows[i].kind != TEXT)
+		if (!is_text(rows[i].kind))
 			continue;
 		strv_add(&s->texts, *text);
 		*text = s->texts.v[s->texts.len - 1];

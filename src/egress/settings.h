@@ -37,6 +37,8 @@ struct settings {
 	uint32_t dns_upstream_timeout;
 	const char *dns_upstream_probe; /* the name to probe with; "" = the root's servers */
 	uint32_t dns_upstream_probe_interval_sec;
+	const char *nameserver_exempt; /* addresses that may be asked past us */
+	uint32_t lease_check_sec;      /* how often open connections are looked for */
 	bool block_doh_443;
 	const char *doh_blocklist; /* addresses and networks; "" = all of port 443 */
 	const char *deny_webhook;

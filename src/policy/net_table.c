@@ -21,7 +21,8 @@
 #define CLEAR_SECONDS 60
 
 static const char *const interval_sets[] = {
-	NET_SET_DENY, NET_SET_ALLOW, NET_SET_ALL, NET_SET_LENIENT, NET_SET_DOH, NET_SET_DIVERT,
+	NET_SET_DENY, NET_SET_ALLOW,  NET_SET_ALL,    NET_SET_LENIENT,
+	NET_SET_DOH,  NET_SET_EXEMPT, NET_SET_DIVERT,
 };
 
 static const char *const timed_sets[] = {NET_SET_DYNAMIC, NET_SET_VAULT};
@@ -62,14 +63,15 @@ static int put_redirects(const struct net_table_options *o, struct buf *b)
 		r = buf_printf(b, "\t\tmeta mark %u accept\n", NET_TABLE_MARK);
 	if (r < 0)
 		return r;
-	return buf_printf(b,
-			  "\t\tmeta nfproto ipv4 udp dport 53 redirect to :%u\n"
-			  "\t\tmeta nfproto ipv4 tcp dport 53 redirect to :%u\n"
-			  "\t\tip daddr @" NET_SET_VAULT "4 tcp dport { 80, 443 } redirect to :%u\n"
-			  "\t\tip daddr @" NET_SET_DIVERT
-			  "4 tcp dport { 80, 443 } redirect to :%u\n"
-			  "\t}\n",
-			  o->dns_port, o->dns_port, o->http_port, o->http_port);
+	return buf_printf(
+		b,
+		"\t\tip daddr @" NET_SET_EXEMPT "4 meta l4proto { tcp, udp } th dport 53 accept\n"
+		"\t\tmeta nfproto ipv4 udp dport 53 redirect to :%u\n"
+		"\t\tmeta nfproto ipv4 tcp dport 53 redirect to :%u\n"
+		"\t\tip daddr @" NET_SET_VAULT "4 tcp dport { 80, 443 } redirect to :%u\n"
+		"\t\tip daddr @" NET_SET_DIVERT "4 tcp dport { 80, 443 } redirect to :%u\n"
+		"\t}\n",
+		o->dns_port, o->dns_port, o->http_port, o->http_port);
 }
 
 static int put_verdicts(const struct net_table_options *o, struct buf *b)
@@ -134,7 +136,11 @@ static int put_output(const struct net_table_options *o, struct buf *b)
 	if (r == 0 && o->names_only)
 		return buf_append_str(b, "\t\tgoto admit\n\t}\n");
 	if (r == 0)
-		r = buf_append_str(b, "\t\tmeta l4proto { tcp, udp } th dport 853 goto refuse\n"
+		r = buf_append_str(b, "\t\tip daddr @" NET_SET_EXEMPT
+				      "4 meta l4proto { tcp, udp } th dport 53 goto admit\n"
+				      "\t\tip6 daddr @" NET_SET_EXEMPT
+				      "6 meta l4proto { tcp, udp } th dport 53 goto admit\n"
+				      "\t\tmeta l4proto { tcp, udp } th dport 853 goto refuse\n"
 				      "\t\tmeta nfproto ipv6 meta l4proto { tcp, udp } th dport 53 "
 				      "goto refuse\n");
 	if (r == 0)

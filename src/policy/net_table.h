@@ -33,7 +33,8 @@ struct buf;
 #define NET_SET_VAULT	"vault"	  /* with timeouts: ports 80 and 443 of these lead to the proxy */
 #define NET_SET_DIVERT                                                                             \
 	"divert" /* intervals: as vault, where addresses are admitted that no name led to */
-#define NET_SET_DOH "doh" /* intervals: port 443 of these is refused, tcp and udp */
+#define NET_SET_DOH    "doh"	/* intervals: port 443 of these is refused, tcp and udp */
+#define NET_SET_EXEMPT "exempt" /* intervals: name servers that may be asked past the filter */
 
 struct net_table_options {
 	uint16_t dns_port, http_port;

@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+import traceback
 
 A, NS, CNAME, SOA, PTR, TXT, AAAA, SRV, OPT, SVCB, HTTPS, ANY = 1, 2, 5, 6, 12, 16, 28, 33, 41, 64, 65, 255
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED = 0, 1, 2, 3, 4, 5
@@ -232,7 +233,11 @@ class Dns:
         self._send(q, send)
 
     def _send(self, q, send):
-        answer = self._answer(q)
+        try:
+            answer = self._answer(q)
+        except Exception:  # a test's own function: the others want to be answered all the same
+            traceback.print_exc()
+            return
         for message in [answer] if isinstance(answer, bytes) else answer or []:
             with gone_peers():
                 send(message)
