@@ -102,9 +102,9 @@ static const char *const hiding[] = {
 
 static bool is_at_or_below(struct view name, struct view domain)
 {
-	if (!view_ends(name, domain))
-		return false;
-	return name.len == domain.len || name.p[name.len - domain.len - 1] == '.';
+	if (name.len <= domain.len)
+		return view_eq(name, domain);
+	return view_ends(name, domain) && name.p[name.len - domain.len - 1] == '.';
 }
 
 bool dns_verdict_hides(const char *name)
