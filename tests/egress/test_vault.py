@@ -616,7 +616,7 @@ def test_a_sidecar_without_what_a_vault_needs_has_none(web, make_sidecar):
 def test_writes_may_have_to_come_over_tls(web, make_sidecar):
     s = make_sidecar(POLICY, token=TOKEN, MITMPROXY_TRANSPARENT="true", MITMPROXY_CA_FILE="",
                      CREDENTIAL_VAULT_REQUIRE_TLS="true",
-                     CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS="198.18.0.0/15, 10.99.0.0/16")
+                     CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS="198.18.0.0/15, 10.0.0.0/8")
 
     def post(method, body, **headers):
         with web.namespace.socket() as sock:
