@@ -15,6 +15,8 @@
 #include "net/loop.h"
 
 #define PIECES_MAX	 8
+#define SMALL_BYTES	 2048
+#define FLAGS		 (MSG_NOSIGNAL | MSG_DONTWAIT)
 #define FILE_CHUNK	 (1u << 20)
 #define FILE_PER_TURN	 (8u << 20)
 #define QUEUE_KEPT_BYTES 4096
@@ -83,8 +85,18 @@ void http_out_write(struct http_conn *c, const struct iovec *iov, size_t n)
 	}
 	if (total == 0)
 		return;
+	/* A head and a few bytes behind it: to copy them is cheaper than to send two pieces. */
+	if (c->out.len && total <= SMALL_BYTES) {
+		keep(c, iov, n);
+		if (c->broken)
+			return;
+		all[0] = (struct iovec){(void *)buf_view(&c->out).p, c->out.len};
+		m.msg_iovlen = 1;
+		n = 0;
+	}
 	do {
-		sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = m.msg_iovlen == 1 ? send(c->fd, all[0].iov_base, all[0].iov_len, FLAGS)
+					 : sendmsg(c->fd, &m, FLAGS);
 	} while (sent < 0 && errno == EINTR);
 	if (sent < 0 && errno != EAGAIN) {
 		broken(c);

@@ -28,7 +28,9 @@ static ssize_t send_pieces(int fd, const struct iovec *iov, size_t n)
 
 	memcpy(copy, iov, n * sizeof(*iov));
 	do
-		sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		/* One piece is sent the cheaper way. */
+		sent = n == 1 ? send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+			      : sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : sent;
 }
