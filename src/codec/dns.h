@@ -40,7 +40,7 @@ enum dns_type {
 	DNS_RRSIG = 46,
 	DNS_SVCB = 64,
 	DNS_HTTPS = 65,
-	DNS_TKEY = 249, /* from here on: about the server, or about all that there is */
+	DNS_META = 128, /* from here to ANY: about the server, or about all that there is */
 	DNS_ANY = 255,
 };
 

@@ -280,7 +280,8 @@ static void decide(struct question *q, const struct dns_query *query)
 		return;
 	}
 	/* All that a name has, whole zones, questions about the server. */
-	if (query->type >= DNS_TKEY || query->type == DNS_OPT || query->type == 0) {
+	if ((query->type >= DNS_META && query->type <= DNS_ANY) || query->type == DNS_OPT ||
+	    query->type == 0) {
 		refuse(q, DNS_REFUSED);
 		return;
 	}

@@ -294,7 +294,7 @@ def test_answers_that_make_no_sense(net, make_sidecar, mangle):
 
 def test_kinds_of_questions_that_are_refused(net, make_sidecar):
     box = make_sidecar(rules("*.good.test", default="allow")).sandbox
-    for kind in (ANY, 252, 251, 250, 249, OPT, 0):
+    for kind in (ANY, 252, 251, 250, 249, 128, OPT, 0):
         assert box.ask("www.good.test", kind).rcode == REFUSED
     good = query("www.good.test")
     assert Answer(raw(box, good[:-2] + b"\0\3")).rcode == REFUSED  # class CHAOS
@@ -303,6 +303,15 @@ def test_kinds_of_questions_that_are_refused(net, make_sidecar):
     assert Answer(raw(box, good + b"x")).rcode == FORMERR
     assert Answer(raw(box, good[:20])).rcode == FORMERR
     assert not net.dns.asked()
+
+
+def test_other_kinds_of_records(net, make_sidecar):
+    authority = b"\0\5issue" + b"ca.test"
+    net.dns.zone["kinds.good.test"] = [(257, authority), (15, b"\0\x0a" + pack_name("mx.good.test")), (65280, b"raw")]
+    box = make_sidecar(rules("*.good.test")).sandbox
+    assert box.ask("kinds.good.test", 257).answers[0][3] == authority
+    assert box.ask("kinds.good.test", 15).answers[0][3][:5] == b"\0\x0a\2mx"
+    assert box.ask("kinds.good.test", 65280).answers[0][3] == b"raw"
 
 
 def test_junk_is_not_answered_and_harms_nobody(net, make_sidecar):
