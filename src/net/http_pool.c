@@ -16,11 +16,12 @@
 #include "net/loop.h"
 
 #define ALL_MAX	  4096
-#define SHELF_MAX 512		    /* under one name */
-#define REST_US	  UINT64_C(4000000) /* shorter than most servers' own patience */
-#define BRIEF_US  UINT64_C(1000000)
-#define SWEEP_MS  1000
-#define DROPS	  64 /* of names, per sweep: each walks the map */
+#define SHELF_MAX 512 /* under one name */
+/* A new connection costs little; a server that serves one connection at a time is kept waiting by
+ * one that rests, and many close theirs after a few seconds. */
+#define REST_US	 UINT64_C(1000000)
+#define SWEEP_MS 250
+#define DROPS	 64 /* of names, per sweep: each walks the map */
 
 struct shelf {
 	struct http_pool *pool;
@@ -146,12 +147,8 @@ struct http_call *http_pool_take(struct http_pool *p, struct view name, bool onc
 
 	while (s && !list_empty(&s->resting)) {
 		struct resting *r = list_entry(s->resting.next, struct resting, link);
-		uint64_t age = loop_now_us(p->loop) - r->since_us;
-		struct http_call *c;
+		struct http_call *c = take_off(r);
 
-		if (once && age > BRIEF_US)
-			return NULL;
-		c = take_off(r);
 		if (!once || http_call_alive(c))
 			return c;
 		http_call_free(c);

@@ -20,9 +20,8 @@ struct http_pool *http_pool_new(struct loop *l);
 void http_pool_free(struct http_pool *p); /* accepts NULL; closes everything */
 
 /*
- * A resting call, or NULL.  A request that cannot be repeated (`once`) gets one only if it has
- * rested briefly and the kernel knows of no end; any other may find it closed after all, and is
- * then asked again.
+ * A resting call, or NULL.  A request that cannot be repeated (`once`) gets one only if the kernel
+ * knows of no end; any other may find it closed after all, and is then asked again.
  */
 struct http_call *http_pool_take(struct http_pool *p, struct view name, bool once);
 
