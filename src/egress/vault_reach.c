@@ -113,8 +113,8 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
 	if (a->ss_family == AF_INET6)
 		return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
 			      &((const struct sockaddr_in6 *)b)->sin6_addr, 16) == 0;
-	return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+		      &((const struct sockaddr_in *)b)->sin_addr, 4) == 0;
 }
 
 /* To an address of its own the kernel connects from that same address. */
