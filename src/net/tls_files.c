@@ -23,6 +23,7 @@
 #include "net/tls_int.h"
 #include "sys/memfd.h"
 
+#define FRESH_NS  (50 * 1000000ll)
 #define MOMENT_US (300 * 1000ull)
 #define STIRS                                                                                      \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE_SELF |         \
@@ -39,6 +40,7 @@ struct version {
 struct tls_files {
 	char *paths[2];		    /* certificate, key */
 	struct version versions[2]; /* that were looked at last */
+	int64_t looked_ns;	    /* when; Unix time */
 	int text_fd;
 	int watch_fd;
 	uint64_t due_us;
@@ -60,8 +62,10 @@ static int read_file(const char *path, struct buf *out, struct version *ret, str
 /* The text that is passed on: the certificate, a NUL, the key. */
 static int read_both(struct tls_files *f, struct buf *text, struct err *e)
 {
-	int r = read_file(f->paths[0], text, &f->versions[0], e);
+	int r;
 
+	f->looked_ns = (int64_t)clock_wall_ns();
+	r = read_file(f->paths[0], text, &f->versions[0], e);
 	if (r == 0 && buf_append_char(text, '\0') < 0)
 		r = err_set(e, -E2BIG, "%s is too large", f->paths[0]);
 	return r ? r : read_file(f->paths[1], text, &f->versions[1], e);
@@ -147,14 +151,23 @@ uint64_t tls_files_due_us(const struct tls_files *f)
 	return f->due_us;
 }
 
+/* The kernel tells times of files apart only so well: what was changed just before we looked may
+ * have been changed again. */
+static bool was_fresh(const struct tls_files *f, const struct version *v)
+{
+	return v->changed.tv_sec * INT64_C(1000000000) + v->changed.tv_nsec + FRESH_NS >
+	       f->looked_ns;
+}
+
 static bool same(const struct tls_files *f)
 {
 	for (size_t i = 0; i < ARRAY_LEN(f->paths); i++) {
 		const struct version *v = &f->versions[i];
 		struct stat st;
 
-		if (stat(f->paths[i], &st) < 0 || st.st_dev != v->dev || st.st_ino != v->ino ||
-		    st.st_size != v->size || st.st_ctim.tv_sec != v->changed.tv_sec ||
+		if (was_fresh(f, v) || stat(f->paths[i], &st) < 0 || st.st_dev != v->dev ||
+		    st.st_ino != v->ino || st.st_size != v->size ||
+		    st.st_ctim.tv_sec != v->changed.tv_sec ||
 		    st.st_ctim.tv_nsec != v->changed.tv_nsec)
 			return false;
 	}
