@@ -1,6 +1,7 @@
 """Somebody who is told of names that were denied."""
 import itertools
 import json
+import socket
 import threading
 
 ADDRESS = "203.0.113.50"
@@ -15,10 +16,10 @@ def next_port():
 class Hook:
     """A server that remembers what it was told, and answers what it is told to."""
 
-    def __init__(self, internet, port):
+    def __init__(self, internet, port, family=socket.AF_INET):
         self.port, self.answers, self.lock = port, [], threading.Lock()
         self.told = []  # (request line and headers, body)
-        internet.listen(port, self._serve)
+        internet.listen(port, self._serve, family)
 
     def _serve(self, conn):
         data = b""

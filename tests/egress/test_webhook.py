@@ -1,6 +1,8 @@
 """Names that were denied are told to somebody: once each, again if nobody listened, never without end."""
 import datetime
+import os
 import shutil
+import socket
 import ssl
 import subprocess
 
@@ -66,6 +68,18 @@ def test_a_hook_with_a_name(internet, hook, make_sidecar):
     sidecar.sandbox.ask("worse.test")
     wait_for(lambda: sorted(hook.names()) == ["bad.test", "worse.test"], 60, sidecar.said)
     assert not sidecar.sandbox.reaches(ADDRESS, hook.port), "what we may call is not the sandbox's to call"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/if_inet6"), reason="there is no IPv6 here")
+def test_a_hook_with_ipv6_alone(internet, make_sidecar):
+    hook = Hook(internet, next_port(), socket.AF_INET6)
+    internet.dns.zone["hook6.test"] = [("AAAA", "2001:db8::50")]
+    by_name = make_sidecar(DENY_WEBHOOK=url(hook, "hook6.test"))
+    by_name.sandbox.ask("bad.test")
+    wait_for(lambda: hook.names() == ["bad.test"], 60, by_name.said)
+    by_address = make_sidecar(DENY_WEBHOOK=url(hook, "[2001:db8::50]"))
+    by_address.sandbox.ask("worse.test")
+    wait_for(lambda: hook.names() == ["bad.test", "worse.test"], 60, by_address.said)
 
 
 def test_over_tls(internet, make_sidecar, tmp_path):
