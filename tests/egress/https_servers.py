@@ -107,6 +107,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/ws":
             self._websocket()
             return
+        if self.path == "/break":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"x" * 10)
+            self.wfile.flush()
+            self.close_connection = True
+            return
+        if self.path == "/none":
+            self.send_response(304)
+            self.send_header("ETag", "x")
+            self.end_headers()
+            self.wfile.flush()
+            return
+        if self.path == "/leave":  # says nothing of it
+            self._body()
+            self._answer(b"{}")
+            self.close_connection = True
+            return
         if self.path.startswith("/bytes/"):
             self._body()
             self._answer(b"x" * int(self.path.split("/")[2]))

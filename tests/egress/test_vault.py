@@ -342,6 +342,67 @@ def test_websockets_pass(vaulted):
         assert f.read(11) == b"\x81\x85\0\0\0\0hello"
 
 
+def test_answers_of_every_shape(vaulted):
+    vaulted.create(binding("b", methods=["GET", "HEAD", "POST"]))
+    url = "https://api.vault.test"
+    r = vaulted.curl("-I", f"{url}/head")
+    assert r.returncode == 0 and "200" in r.stdout.splitlines()[0] and "Content-Length:" in r.stdout
+    r = vaulted.curl("-w", "%{http_code}", f"{url}/none", f"{url}/none")
+    assert r.stdout == "304304"
+    r = vaulted.curl("-o", "/dev/null", "-w", "%{http_code}", f"{url}/break")
+    assert r.returncode == 18 and r.stdout == "200", "a part is no whole"
+    # All on one connection of the client.
+    r = vaulted.curl(*[f"{url}/bytes/{n}" for n in (0, 1, 5)])
+    assert r.returncode == 0 and r.stdout == "x" * 6
+
+
+def test_servers_may_close_connections_that_rest(vaulted):
+    vaulted.create(binding("b"))
+    for _ in range(20):
+        assert vaulted.get("https://api.vault.test/leave") == {}
+
+
+def test_a_policy_counts_on_open_connections(make_vaulted, requests_seen):
+    v = make_vaulted(rules("api.vault.test", "*.wild.test"))
+    v.create(binding("b"))
+
+    def ask(f):
+        f.write(b"GET /x HTTP/1.1\r\nHost: api.vault.test\r\n\r\n")
+        f.flush()
+        status, size = int(f.readline().split()[1]), 0
+        while line := f.readline().strip():
+            if line.lower().startswith(b"content-length:"):
+                size = int(line.split(b":")[1])
+        f.read(size)
+        return status
+
+    with tls_socket(v) as s, s.makefile("rwb") as f:
+        assert ask(f) == 200
+        v.api("DELETE", expect=204)
+        assert ask(f) == 503, "it was decrypted for a vault that has gone"
+    v.create(binding("b"))
+    with tls_socket(v) as s, s.makefile("rwb") as f:
+        assert ask(f) == 200
+        requests_seen.clear()
+        document = {"policy": rules("*.wild.test"), "token": TOKEN, "credentialProxy": True}
+        assert v.worker.add(v.id, v.box, document.pop("policy"), **document).kind == OK
+        assert ask(f) == 403 and not requests_seen
+
+
+def test_many_at_once_and_nothing_is_left(vaulted):
+    vaulted.create(binding("b"))
+    vaulted.get("https://api.vault.test/")
+    before = vaulted.egress.descriptors()
+    script = ("import concurrent.futures as c, sys, urllib.request as u\n"
+              "def get(i):\n"
+              "    return len(u.urlopen(f'https://api.vault.test/bytes/{i * 1000}', timeout=60).read()) == i * 1000\n"
+              "with c.ThreadPoolExecutor(20) as pool:\n"
+              "    print(all(pool.map(get, range(200))))\n")
+    r = vaulted.box.run("env", f"SSL_CERT_FILE={vaulted.file.name}", sys.executable, "-c", script, timeout=180)
+    assert r.stdout.strip() == "True", r.stderr
+    wait_for(lambda: vaulted.egress.descriptors() <= before + 2, 60, "descriptors stay")
+
+
 # -- what is not bound, and who lies --
 
 def test_what_is_not_bound_passes_untouched(vaulted, authority, requests_seen):
