@@ -203,12 +203,14 @@ static bool knows_token(struct http_exchange *x, const struct sandbox *b)
 void api_network_proxy(struct http_exchange *x, struct app *app, struct sandbox *b,
 		       struct view path)
 {
-	if (view_is(path, "/healthz"))
+	if (view_is(path, "/healthz")) {
 		reply_text(x, 200, "ok\n");
-	else if (!knows_token(x, b))
+	} else if (!knows_token(x, b)) {
 		reply_text(x, 401, "unauthorized\n");
-	else
+	} else {
+		sandboxes_accessed(app->sandboxes, b);
 		answer(x, app, b, path);
+	}
 }
 
 /* ---- /networkpolicy: the API key is enough ---- */

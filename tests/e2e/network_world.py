@@ -45,11 +45,11 @@ class World:
 class PolicedServer(Server):
     """Lives in the world's host; its sandboxes' names are asked of the world's name server."""
 
-    def __init__(self, world, egress=None, **options):
+    def __init__(self, world, egress=None, more="", **options):
         self.world = world
         egress = {"dns_upstream": [RESOLVER], **(egress or {})}
         lines = [f"{name} = {value!r}".replace("True", "true") for name, value in egress.items()]
-        super().__init__(more="\n".join(["[egress]", *lines, ""]), **options)
+        super().__init__(more="\n".join(["[egress]", *lines, more, ""]), **options)
 
     def spawn(self):
         with self.world.host.inside():

@@ -307,6 +307,17 @@ def test_trying_a_policy_without_its_force(server, internet):
     server.delete(box)
 
 
+def test_looking_at_a_policy_is_using_the_sandbox(make_server, internet):
+    server = make_server(more="[renew_intent]\nenabled = true\nmin_interval_seconds = 0\n")
+    box = server.policed("allow good.test", timeout=60,
+                         extensions={"access.renew.extend.seconds": "3600"})
+    before = server.get(box)["expiresAt"]
+    assert server.policy_api(box, "GET", token="wrong").status == 401
+    assert server.get(box)["expiresAt"] == before
+    server.policy_of(box)
+    assert server.get(box)["expiresAt"] > before
+
+
 # ---- lives ----
 
 def test_paused_sandboxes_keep_their_policy_and_can_get_another(server, internet):
