@@ -4,7 +4,8 @@ import time
 import pytest
 
 from conftest import PORT
-from ingress_process import SECURE, b36, sign
+from ingress_process import SECURE, TO, b36, sign
+from server_process import format_request
 
 LATER = 4102444800
 
@@ -76,3 +77,34 @@ def test_paths_of_secured_sandboxes(make_gate, secured, path):
     box, token = secured
     gate = make_gate("--mode", "uri")
     assert gate.raw("GET", f"/{box}/{PORT}{path}", headers={SECURE: token}).status == 200
+
+
+# ---- whom servers believe ----
+
+def test_a_server_believes_a_gateway_by_the_key_alone(server, service, secured):
+    """Without its own gateway being on, the header means nothing but to those who have the key."""
+    def ask(box, headers):
+        with server.connect() as conn:
+            conn.send(format_request("GET", "/echo", None, {"Host": "x", "Connection": "close", TO: f"{box}-{PORT}",
+                                                            "X-Forwarded-For": "198.51.100.7", **headers}))
+            return conn.recv_response()
+
+    for headers in ({}, {"OPEN-SANDBOX-API-KEY": ""}, {"OPEN-SANDBOX-API-KEY": "wrong"},
+                    {"OPEN-SANDBOX-API-KEY": server.key[:-1]}):
+        for box in (service, secured[0]):
+            answer = ask(box, headers)
+            assert answer.status == 401 and b"API_KEY" in answer.body, answer
+    for box in (service, secured[0]):
+        answer = ask(box, {"OPEN-SANDBOX-API-KEY": server.key})
+        assert answer.status == 200, answer
+        names = {name.lower(): value for name, value in answer.json()["headers"]}
+        assert names["x-forwarded-for"] == "198.51.100.7" and "open-sandbox-api-key" not in names
+        assert TO.lower() not in names and SECURE.lower() not in names
+
+
+def test_clients_cannot_speak_for_the_gateway(gate, secured, service):
+    """What a client says of other sandboxes, or of the key, changes nothing behind the gateway."""
+    box, _ = secured
+    for headers in ({"OPEN-SANDBOX-API-KEY": "x"}, {"OPEN-SANDBOX-INGRESS": f"{service}-{PORT}"},
+                    {"X-Forwarded-Host": f"{service}-{PORT}.x.test"}):
+        assert gate.ask(box, "/echo", headers=headers).status == 401
