@@ -1,9 +1,11 @@
 """Secrets of a vault on a whole server: used by programs that trust nothing but what they find, seen by nobody."""
+import io
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -13,6 +15,7 @@ from network_world import LINK, PolicedServer, eventually, policy
 from small_internet import Internet
 
 import https_servers
+from image_tools import images
 
 API, PLAIN = "198.18.1.1", "198.18.1.3"
 TARGET = "credential-vault-e2e.opensandbox.test"
@@ -140,6 +143,52 @@ def test_who_did_not_ask_for_it_has_no_vault(server, world):
     assert answer.status == 412, answer
     assert server.run(box, "test -e /opt/opensandbox/mitmproxy-ca-cert.pem").exit_code != 0
     assert server.out(box, "echo x$NODE_EXTRA_CA_CERTS").strip() == "x"
+    server.delete(box)
+
+
+# ---- images that lie about where things are ----
+
+KEYSTORE = bytes.fromhex("feedfeed0000000200000000e2686e45fb43dfa4d992dd41ceb6b21c6330d792")  # empty, as keytool makes it
+
+
+def hostile_image():
+    """Its bundles are links to a volume, a pipe, a loop, and one file without a last line end."""
+    out = io.BytesIO(images.busybox_layer().tar)
+    with tarfile.open(fileobj=out, mode="a") as tar:
+        def add(name, kind=tarfile.REGTYPE, link="", data=b"", mode=0o644):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size, info.mode = kind, link, len(data), mode
+            tar.addfile(info, io.BytesIO(data))
+        for path in ("etc/ssl/certs/java", "etc/pki/tls/certs", "usr/lib/jvm/x/lib/security", "opt/opensandbox"):
+            for i in range(len(path.split("/"))):
+                add("/".join(path.split("/")[:i + 1]), tarfile.DIRTYPE, mode=0o755)
+        add("etc/ssl/certs/ca-certificates.crt", tarfile.SYMTYPE, "/vol/victim.pem")
+        add("etc/ssl/cert.pem", tarfile.FIFOTYPE)
+        add("etc/ssl/ca-bundle.pem", tarfile.SYMTYPE, "ca-bundle.pem")
+        add("etc/pki/tls/certs/ca-bundle.crt", data=b"OLD")
+        add("opt/opensandbox/mitmproxy-ca-cert.pem", tarfile.SYMTYPE, "/vol/victim.pem")
+        add("usr/lib/jvm/x/lib/security/cacerts", tarfile.SYMTYPE, "/vol/victim.pem")
+        add("etc/ssl/certs/java/cacerts", data=KEYSTORE)
+    return out.getvalue()
+
+
+def test_nothing_is_written_outside_of_the_image(server, world):
+    server.ok("POST", "/v1/images/import?name=hostile:1", hostile_image(), 201)
+    volume = {"name": "v", "mountPath": "/vol", "pvc": {"claimName": "victims"}}
+    fields = {"image": {"uri": "hostile:1"}, "volumes": [volume], "env": {"PATH": "/bin"}}
+    first = server.create(**fields)["id"]
+    server.out(first, "echo mine > /vol/victim.pem")
+    server.delete(first)
+    box = vaulted(server, **fields)
+    assert server.out(box, "cat /vol/victim.pem").strip() == "mine"
+    assert server.out(box, "ls /vol").split() == ["victim.pem"]
+    pem = server.out(box, "cat /opt/opensandbox/mitmproxy-ca-cert.pem")
+    assert pem.startswith("-----BEGIN CERTIFICATE") and server.run(
+        box, "test -L /opt/opensandbox/mitmproxy-ca-cert.pem").exit_code != 0
+    assert server.out(box, "cat /etc/pki/tls/certs/ca-bundle.crt").strip() == "OLD\n" + pem.strip()
+    assert server.out(box, "echo $SSL_CERT_FILE").strip() == "/etc/pki/tls/certs/ca-bundle.crt"
+    grown = server.out(box, "wc -c < /etc/ssl/certs/java/cacerts; head -c 12 /etc/ssl/certs/java/cacerts | busybox od -An -tx1")
+    assert int(grown.split()[0]) > 400 and grown.split()[-4:] == ["00", "00", "00", "01"]
     server.delete(box)
 
 
