@@ -16,6 +16,7 @@
 #include "egress/dns_cache.h"
 #include "egress/dns_upstreams.h"
 #include "egress/event_log.h"
+#include "egress/relist.h"
 #include "egress/settings.h"
 #include "egress/vault_proxy.h"
 #include "egress/webhook.h"
@@ -46,22 +47,20 @@ static void close_boxes(struct egress *g)
 static void lists_changed(void *arg)
 {
 	struct egress *g = arg;
-	struct view id;
-	size_t pos = 0;
-	void *b;
 
-	while (map_next(g->boxes, &pos, &id, &b))
-		box_lists_changed(b);
+	relist_begin(g->relist);
 }
 
 static int open_lists(struct egress *g, struct err *e)
 {
+	g->relist = relist_new(g);
 	return always_new(g->loop, g->settings->rules_dir, lists_changed, g, &g->always, e);
 }
 
 static void close_lists(struct egress *g)
 {
 	always_free(take_ptr(g->always));
+	relist_free(take_ptr(g->relist));
 }
 
 static int open_events(struct egress *g, struct err *e)

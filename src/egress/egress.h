@@ -20,6 +20,7 @@ struct http_pool;
 struct http_server;
 struct loop;
 struct map;
+struct relist;
 struct settings;
 struct tls_bridges;
 struct tls_client;
@@ -32,6 +33,7 @@ struct egress {
 	struct control *control;	 /* the worker, or NULL when alone */
 	bool alone;			 /* in the namespace of the one sandbox */
 	struct always *always;		 /* the operator's lists */
+	struct relist *relist;		 /* brings changes of them to the boxes */
 	struct dns_upstreams *upstreams;
 	struct dns_cache *cache;
 	struct webhook *webhook;

@@ -1,5 +1,7 @@
 """The API beside a server: many sandboxes, each with its own policy, token, events and webhook."""
 import json
+import os
+import tempfile
 import uuid
 
 import egress_spec
@@ -97,6 +99,24 @@ def test_modes_are_recorded(worker, make):
     assert worker.documents[api.ident]["policy"]["mode"] == "dry-run"
     assert api.request("PUT", "/policy", rules())[0] == 200
     assert "mode" not in worker.documents[api.ident]["policy"]
+
+
+def test_lists_of_the_operator_reach_every_box(servers, make_egress, make_box):
+    with tempfile.TemporaryDirectory(prefix="osb-lists.") as lists:
+        os.chmod(lists, 0o755)
+        egress = make_egress(RULES_DIR=lists)
+        worker = egress.connect()
+        boxes = [make_box() for _ in range(12)]
+        for box in boxes:
+            assert worker.add(str(uuid.uuid4()), box, rules(HERE)).kind == OK
+        assert all(box.reaches(HERE, 8000) for box in boxes)
+        for text, reached in ((f"{HERE}\n", False), ("other.test\n", True)):
+            with open(f"{lists}/next", "w", encoding="ascii") as f:
+                os.fchmod(f.fileno(), 0o644)
+                f.write(text)
+            os.rename(f"{lists}/next", f"{lists}/deny.always")
+            wait_for(lambda want=reached: all(box.reaches(HERE, 8000) == want for box in boxes), 90, egress.said)
+        worker.close()
 
 
 # -- a sandbox's own webhook --
