@@ -262,7 +262,7 @@ int confine(const struct options *o, const struct settings *s, struct err *e)
 	if (o->change_user)
 		r = become(o, e);
 	if (r == 0)
-		r = caps_keep_only(UINT64_C(1) << CAP_NET_ADMIN_BIT, e);
+		r = caps_keep_at_most(UINT64_C(1) << CAP_NET_ADMIN_BIT, e);
 	if (r < 0)
 		return r;
 	protect_from_tracing();

@@ -88,15 +88,20 @@ int caps_raise_effective(struct err *e)
 	return write_sets(&s, e);
 }
 
-int caps_keep_only(uint64_t mask, struct err *e)
+static int limit_bounding(uint64_t mask, struct err *e)
 {
-	struct sets s;
-	int r;
-
 	/* Until the kernel knows no further capability. */
 	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (!(mask >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return err_set(e, -errno, "drop capability %d: %m", cap);
+	return 0;
+}
+
+static int limit_own(uint64_t mask, struct err *e)
+{
+	struct sets s;
+	int r;
+
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_set(e, -errno, "clear ambient capabilities: %m");
 	r = read_sets(&s, e);
@@ -110,15 +115,21 @@ int caps_keep_only(uint64_t mask, struct err *e)
 	return write_sets(&s, e);
 }
 
+int caps_keep_only(uint64_t mask, struct err *e)
+{
+	int r = limit_bounding(mask, e);
+
+	return r < 0 ? r : limit_own(mask, e);
+}
+
+int caps_keep_at_most(uint64_t mask, struct err *e)
+{
+	return effective() & BIT(CAP_SETPCAP) ? caps_keep_only(mask, e) : limit_own(mask, e);
+}
+
 int caps_drop_all(struct err *e)
 {
-	struct sets s = {.head.version = _LINUX_CAPABILITY_VERSION_3};
-
-	if (effective() & BIT(CAP_SETPCAP))
-		return caps_keep_only(0, e);
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return err_set(e, -errno, "clear ambient capabilities: %m");
-	return write_sets(&s, e);
+	return caps_keep_at_most(0, e);
 }
 
 int caps_keep_file_rights(struct err *e)

@@ -29,9 +29,8 @@ osb_must_check int caps_raise_effective(struct err *e);
  * none. */
 osb_must_check int caps_keep_only(uint64_t mask, struct err *e);
 
-/*
- * None at all.  Who may not change the bounding set keeps it: with no_new_privs it says nothing.
- */
+/* The same, but who may not change the bounding set keeps it: with no_new_privs it says nothing. */
+osb_must_check int caps_keep_at_most(uint64_t mask, struct err *e);
 osb_must_check int caps_drop_all(struct err *e);
 
 /* Only what reading and unlinking the files of others takes. */

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from sidecar import rules
+from sidecar import Sidecar, rules
 
 OPEN, CLOSED, THIRD = "198.18.1.1", "198.18.2.1", "203.0.113.7"
 
@@ -199,3 +199,18 @@ def test_settings_that_mean_nothing_stop_it(make_sidecar, setting):
     sidecar = make_sidecar(ready=False, **setting)
     assert sidecar.process.wait(60) in (1, 2)
     assert "err" in sidecar.said()
+
+
+def test_a_container_that_may_little(servers, program, make_sandbox):
+    """Of all capabilities it has the one that it needs."""
+    sandbox = make_sandbox()
+    sidecar = Sidecar("setpriv", sandbox, rules(OPEN),
+                      arguments=["--bounding-set=-all,+net_admin", "--", program])
+    assert sandbox.reaches(OPEN, 8000) and not sandbox.reaches(CLOSED, 8000)
+    sidecar.stop()
+
+
+def test_a_container_that_may_not_even_that(program, make_sandbox):
+    sidecar = Sidecar("setpriv", make_sandbox(), ready=False, arguments=["--bounding-set=-all", "--", program])
+    assert sidecar.process.wait(60) == 1
+    assert "cannot go on" in sidecar.stop()
