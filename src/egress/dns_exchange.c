@@ -248,7 +248,9 @@ static void read_stream(struct dns_exchange *x)
 	}
 	buf_commit(&x->io, (size_t)n);
 	got = buf_view(&x->io);
-	if (got.len > 2 && got.len == want)
+	if (got.len == 2 && got.p[0] == 0 && got.p[1] == 0)
+		fail_errno(x, -EPROTO);
+	else if (got.len > 2 && got.len == want)
 		(void)take_message(x, view_skip(got, 2)); /* over TCP nobody else can speak */
 }
 

@@ -115,10 +115,30 @@ def test_a_server_that_does_not_know_edns(net, make_sidecar):
     assert (answer.rcode, answer.addresses) == (NOERROR, [WEB])
 
 
-def test_an_answer_that_is_cut_off_over_tcp_too(net, make_sidecar):
-    net.dns.zone["cut.good.test"] = lambda q: q.reply(truncated=True)
-    box = make_sidecar(rules("*.good.test")).sandbox
+@pytest.mark.parametrize("over_tcp", [
+    lambda q: q.reply(truncated=True),
+    lambda q: b"\0" * 5,
+    lambda q: b"",
+    lambda q: b"\xff\xff" + q.reply([record(q.name, A, WEB)])[2:],  # another id
+    lambda q: None,
+])
+def test_an_answer_that_does_not_get_better_over_tcp(net, make_sidecar, over_tcp):
+    net.dns.zone["cut.good.test"] = lambda q: over_tcp(q) if q.transport == "tcp" else q.reply(truncated=True)
+    box = make_sidecar(rules("*.good.test"), DNS_UPSTREAM_TIMEOUT=2).sandbox
     assert box.ask("cut.good.test").rcode == SERVFAIL
+    assert {q.transport for q in net.dns.asked("cut.good.test")} == {"udp", "tcp"}
+    assert box.ask("www.good.test").addresses == [WEB]
+
+
+def test_one_that_guesses(net, make_sidecar):
+    """So many answers that are none are a reason to ask over TCP, where nobody can guess."""
+    def guess(q):
+        good = q.reply([record(q.name, A, WEB)])
+        bad = q.reply([record(q.name, A, "198.18.6.6")])
+        return good if q.transport == "tcp" else [((q.id + i) % 65536).to_bytes(2, "big") + bad[2:] for i in range(1, 80)]
+    net.dns.zone["guess.good.test"] = guess
+    box = make_sidecar(rules("*.good.test")).sandbox
+    assert box.ask("guess.good.test").addresses == [WEB]
 
 
 def test_servers_of_resolv_conf(net, make_sandbox, make_sidecar):
