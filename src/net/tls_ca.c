@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "net/tls_int.h"
 
-#define HOSTS_MAX  256		    /* certificates that are kept */
+#define HOSTS_MAX  64		    /* certificates that are kept */
 #define LEAF_AGE_S (7 * 24 * 3600)  /* older ones are made anew */
 #define LEAF_S	   (90 * 24 * 3600) /* how long one is good */
 #define PAST_S	   (24 * 3600)	    /* clocks may differ */

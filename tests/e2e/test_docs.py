@@ -107,3 +107,14 @@ def test_network_policies_are_set_as_their_page_says(server, tmp_path):
     assert patched["mode"] == shortened["mode"] == "enforcing" and replaced["mode"] == "allow_all"
     assert endpoint["headers"]["OPENSANDBOX-EGRESS-AUTH"]
     assert server.request("DELETE", f"/v1/sandboxes/{made['id']}").status == 204
+
+
+def test_vaults_are_made_as_their_page_says(server, tmp_path):
+    (script,) = examples("docs/vault.md")
+    create, fill = script.split("\n\n")
+    (made,) = run(server, create, tmp_path)
+    endpoint = server.endpoint(made["id"], 18080)
+    (vault,) = run(server, fill, tmp_path, EGRESS=f"http://{endpoint['endpoint']}",
+                   TOKEN=endpoint["headers"]["OPENSANDBOX-EGRESS-AUTH"])
+    assert vault["revision"] == 1 and vault["bindings"][0]["match"]["hosts"] == ["api.example.com"]
+    assert server.request("DELETE", f"/v1/sandboxes/{made['id']}").status == 204

@@ -148,7 +148,8 @@ def test_who_did_not_ask_for_it_has_no_vault(server, world):
 
 # ---- images that lie about where things are ----
 
-KEYSTORE = bytes.fromhex("feedfeed0000000200000000e2686e45fb43dfa4d992dd41ceb6b21c6330d792")  # empty, as keytool makes it
+# Empty, as keytool makes it.
+KEYSTORE = bytes.fromhex("feedfeed0000000200000000e2686e45fb43dfa4d992dd41ceb6b21c6330d792")
 
 
 def hostile_image():
@@ -187,7 +188,8 @@ def test_nothing_is_written_outside_of_the_image(server, world):
         box, "test -L /opt/opensandbox/mitmproxy-ca-cert.pem").exit_code != 0
     assert server.out(box, "cat /etc/pki/tls/certs/ca-bundle.crt").strip() == "OLD\n" + pem.strip()
     assert server.out(box, "echo $SSL_CERT_FILE").strip() == "/etc/pki/tls/certs/ca-bundle.crt"
-    grown = server.out(box, "wc -c < /etc/ssl/certs/java/cacerts; head -c 12 /etc/ssl/certs/java/cacerts | busybox od -An -tx1")
+    store = "/etc/ssl/certs/java/cacerts"
+    grown = server.out(box, f"wc -c < {store}; head -c 12 {store} | busybox od -An -tx1")
     assert int(grown.split()[0]) > 400 and grown.split()[-4:] == ["00", "00", "00", "01"]
     server.delete(box)
 
