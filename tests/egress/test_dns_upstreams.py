@@ -135,7 +135,9 @@ def test_one_that_guesses(net, make_sidecar):
     def guess(q):
         good = q.reply([record(q.name, A, WEB)])
         bad = q.reply([record(q.name, A, "198.18.6.6")])
-        return good if q.transport == "tcp" else [((q.id + i) % 65536).to_bytes(2, "big") + bad[2:] for i in range(1, 80)]
+        if q.transport == "tcp":
+            return good
+        return [((q.id + i) % 65536).to_bytes(2, "big") + bad[2:] for i in range(1, 80)]
     net.dns.zone["guess.good.test"] = guess
     box = make_sidecar(rules("*.good.test")).sandbox
     assert box.ask("guess.good.test").addresses == [WEB]
