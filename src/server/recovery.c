@@ -244,8 +244,8 @@ static void expired(void *arg, struct sandbox *b)
 {
 	struct sandboxes *s = arg;
 
-	log_line(LOG_INFO, "a sandbox has expired", LOG_S("box", b->id));
 	memcpy(s->expired[s->expired_n++ % SANDBOXES_EXPIRED], b->id, sizeof(b->id));
+	log_line(LOG_INFO, "a sandbox has expired", LOG_S("box", b->id));
 	sandboxes_delete(s, b, expired_deleted, s);
 }
 
