@@ -119,9 +119,9 @@ static void update_wants(struct tls_bridge *b)
 	loop_fd_want(b->plain_watch, plain);
 }
 
-static void run(struct tls_bridge *b)
+static void run(struct tls_bridge *b, unsigned ways)
 {
-	if (tls_pump(b))
+	if (tls_pump(b, ways))
 		update_wants(b);
 	else
 		bridge_free(b);
@@ -143,15 +143,19 @@ static void farewell_late(void *arg)
 static void plain_ready(void *arg, int fd, unsigned events)
 {
 	struct tls_bridge *b = arg;
+	unsigned ways = 0;
 
+	ways |= events & LOOP_READ ? TLS_PUMP_OUT : 0u;
+	ways |= events & LOOP_WRITE ? TLS_PUMP_IN : 0u;
 	if (events & LOOP_HANGUP) {
+		ways = TLS_PUMP_BOTH;
 		b->plain_gone = true;
 		tls_pump_end_in(b);
 		b->moved_before = b->moved;
 		b->timer = b->timer ? b->timer : loop_timer_new(b->all->loop, farewell_late, b);
 		loop_timer_start(b->timer, FAREWELL_MS);
 	}
-	run(b);
+	run(b, ways);
 }
 
 /* ---- the handshake ---- */
@@ -254,13 +258,16 @@ static void shake(struct tls_bridge *b)
 static void wire_ready(void *arg, int fd, unsigned events)
 {
 	struct tls_bridge *b = arg;
+	unsigned ways = 0;
 
+	ways |= events & b->in_wants ? TLS_PUMP_IN : 0u;
+	ways |= events & b->out_wants ? TLS_PUMP_OUT : 0u;
 	if (b->phase == TLS_HANDSHAKE)
 		shake(b);
 	else if (events & LOOP_HANGUP)
 		bridge_free(b); /* what it sent before is lost with its connection */
 	else
-		run(b);
+		run(b, ways);
 }
 
 static void on_task(void *arg)
@@ -268,7 +275,7 @@ static void on_task(void *arg)
 	struct tls_bridge *b = arg;
 
 	if (b->phase == TLS_OPEN)
-		run(b);
+		run(b, TLS_PUMP_BOTH);
 	else if (b->failure.code)
 		fail(b, &b->failure);
 	else

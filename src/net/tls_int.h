@@ -86,8 +86,10 @@ struct tls_bridge {
 /* What the wire must be ready for before TLS can go on; 0 = it never will. */
 unsigned tls_wants(const struct tls_bridge *b, int result);
 
-/* Both ways until they must wait.  False: the bridge is over. */
-bool tls_pump(struct tls_bridge *b);
+enum tls_pump_ways { TLS_PUMP_IN = 1, TLS_PUMP_OUT = 2, TLS_PUMP_BOTH = 3 };
+
+/* These ways until they must wait.  False: the bridge is over. */
+bool tls_pump(struct tls_bridge *b, unsigned ways);
 
 /* The plain end gets no more. */
 void tls_pump_end_in(struct tls_bridge *b);

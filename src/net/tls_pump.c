@@ -70,7 +70,10 @@ static enum pumped read_record(struct tls_bridge *b)
 	}
 	if (n < got && buf_append(&b->in, b->all->scratch + n, (size_t)(got - n)) < 0)
 		return PUMP_CUT;
-	return PUMP_MORE;
+	if (n < got || SSL_has_pending(b->ssl) || b->wire.early.len)
+		return PUMP_MORE;
+	b->in_wants = LOOP_READ; /* whatever else has come wakes us again */
+	return PUMP_WAIT;
 }
 
 static enum pumped pump_in(struct tls_bridge *b)
@@ -149,7 +152,9 @@ static enum pumped read_plain(struct tls_bridge *b)
 	n = write_records(b, view_mem(b->all->scratch, (size_t)got));
 	if (n < 0 || (n < got && buf_append(&b->out, b->all->scratch + n, (size_t)(got - n)) < 0))
 		return PUMP_CUT;
-	return n < got ? PUMP_WAIT : PUMP_MORE;
+	/* A short read has emptied the socket. */
+	b->out_starved = n == got && got < (ssize_t)TLS_SCRATCH_BYTES;
+	return n < got || b->out_starved ? PUMP_WAIT : PUMP_MORE;
 }
 
 static enum pumped pump_out(struct tls_bridge *b)
@@ -168,12 +173,19 @@ static enum pumped pump_out(struct tls_bridge *b)
 	return b->out_end ? say_goodbye(b) : read_plain(b);
 }
 
-bool tls_pump(struct tls_bridge *b)
+bool tls_pump(struct tls_bridge *b, unsigned ways)
 {
-	enum pumped in = PUMP_MORE, out = PUMP_MORE;
+	enum pumped in = PUMP_WAIT, out = PUMP_WAIT;
 
-	b->in_wants = b->out_wants = 0;
-	b->out_starved = false;
+	if (ways & TLS_PUMP_IN) {
+		in = PUMP_MORE;
+		b->in_wants = 0;
+	}
+	if (ways & TLS_PUMP_OUT) {
+		out = PUMP_MORE;
+		b->out_wants = 0;
+		b->out_starved = false;
+	}
 	for (int i = 0; i < ROUNDS && (in == PUMP_MORE || out == PUMP_MORE); i++) {
 		if (in == PUMP_MORE)
 			in = b->in_over ? PUMP_WAIT : pump_in(b);
