@@ -28,6 +28,7 @@
 
 #define FDS_OF_ADD	  (1 + RUNTIME_NET_FDS)
 #define REQUESTS_PER_TURN 16
+#define WAITING_MAX	  1024 /* then no more requests are read; a greeting may be longer */
 #define AUTHORITY_MAX	  16384
 
 struct outgoing {
@@ -41,12 +42,21 @@ struct control {
 	int supervisor_fd, fd; /* fd: the worker, or -1 */
 	struct loop_fd *supervisor_watch, *watch;
 	struct list waiting; /* struct outgoing */
+	size_t waiting_n;
 	uint64_t serial;
 };
 
 static void disconnect(struct control *c);
 
 /* ---- out ---- */
+
+static void drop(struct control *c, struct outgoing *o)
+{
+	list_remove(&o->link);
+	c->waiting_n--;
+	fd_close(o->fd);
+	free(o);
+}
 
 static void flush(struct control *c)
 {
@@ -62,13 +72,11 @@ static void flush(struct control *c)
 			disconnect(c);
 			return;
 		}
-		list_remove(&o->link);
-		fd_close(o->fd);
-		free(o);
+		drop(c, o);
 	}
 	if (c->watch)
-		loop_fd_want(c->watch,
-			     list_empty(&c->waiting) ? LOOP_READ : LOOP_READ | LOOP_WRITE);
+		loop_fd_want(c->watch, (c->waiting_n < WAITING_MAX ? LOOP_READ : 0u) |
+					       (c->waiting_n ? LOOP_WRITE : 0u));
 }
 
 /* `fd` is taken. */
@@ -79,6 +87,7 @@ static void post(struct control *c, const struct egress_msg *m, int fd)
 	o->m = *m;
 	o->fd = fd;
 	list_push_back(&c->waiting, &o->link);
+	c->waiting_n++;
 	flush(c);
 }
 
@@ -285,13 +294,8 @@ static void disconnect(struct control *c)
 		return;
 	loop_fd_free(take_ptr(c->watch));
 	c->fd = fd_close(c->fd);
-	list_each_safe (it, next, &c->waiting) {
-		struct outgoing *o = list_entry(it, struct outgoing, link);
-
-		list_remove(it);
-		fd_close(o->fd);
-		free(o);
-	}
+	list_each_safe (it, next, &c->waiting)
+		drop(c, list_entry(it, struct outgoing, link));
 	(void)err_set(&e, -ENOTCONN, "the server has ended before it was recorded");
 	while (map_next(c->egress->boxes, &pos, &(struct view){0}, &b))
 		if (((struct box *)b)->change_serial)
