@@ -179,6 +179,8 @@ static int check_vault(const struct box *b, const struct net_policy *p, struct e
 {
 	osb_cleanup(net_policy_done) struct net_policy effective = NET_POLICY_NONE;
 
+	if (!vault_proxy_busy(b))
+		return 0;
 	box_merge(b, p, &effective);
 	return vault_proxy_accepts(b, &effective, e);
 }
