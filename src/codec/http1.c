@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "codec/http_char.h"
@@ -417,6 +418,24 @@ const char *http1_reason(int status)
 		if (reasons[i].status == status)
 			return reasons[i].reason;
 	return "Unknown";
+}
+
+int http1_append_header(struct buf *out, const struct http1_header *h)
+{
+	size_t len = h->name.len + h->value.len + 4;
+	char *to = buf_reserve(out, len);
+
+	if (!to)
+		return -E2BIG;
+	to = (char *)mempcpy(to, h->name.p, h->name.len);
+	*to++ = ':';
+	*to++ = ' ';
+	if (h->value.len)
+		to = (char *)mempcpy(to, h->value.p, h->value.len);
+	*to++ = '\r';
+	*to = '\n';
+	buf_commit(out, len);
+	return 0;
 }
 
 bool http1_hop_by_hop(struct view name)

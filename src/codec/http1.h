@@ -17,6 +17,7 @@
 #include "base/macro.h"
 #include "base/view.h"
 
+struct buf;
 struct err;
 
 #define HTTP1_MAX_HEADERS 100
@@ -69,6 +70,9 @@ bool http1_list_has(struct view list, const char *token);
 /* Is this a legal field name / field value to send?  A value has no white space around it. */
 bool http1_is_token(struct view v);
 bool http1_is_field_value(struct view v);
+
+/* Appends "Name: value" and the line's end, unchecked; 0 or -E2BIG. */
+osb_must_check int http1_append_header(struct buf *out, const struct http1_header *h);
 
 /* Reason phrase of a status. */
 const char *http1_reason(int status);

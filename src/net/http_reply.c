@@ -210,21 +210,11 @@ void http_reply_header(struct http_exchange *x, const char *name, struct view va
 
 void http_reply_copy(struct http_exchange *x, const struct http1_header *h)
 {
-	size_t len = h->name.len + h->value.len + 4;
-	char *to = NULL;
-
+	if (x->reply != REPLY_NONE)
+		return;
 	if (x->headers.len == 0)
 		(void)!buf_reserve(&x->headers, HEAD_USUAL);
-	if (x->reply == REPLY_NONE)
-		to = buf_reserve(&x->headers, len);
-	if (!to)
-		return;
-	to = (char *)mempcpy(to, h->name.p, h->name.len);
-	to = (char *)mempcpy(to, ": ", 2);
-	if (h->value.len)
-		to = (char *)mempcpy(to, h->value.p, h->value.len);
-	memcpy(to, "\r\n", 2);
-	buf_commit(&x->headers, len);
+	(void)!http1_append_header(&x->headers, h); /* what there is no room for is left out */
 }
 
 static bool status_has_body(int status)

@@ -18,21 +18,9 @@ static bool legal_target(struct view target)
 
 static int format_header(struct buf *out, const struct http1_header *h, bool parsed)
 {
-	size_t len = h->name.len + h->value.len + 4;
-	char *to;
-
 	if (!parsed && (!http1_is_token(h->name) || !http1_is_field_value(h->value)))
 		return -EINVAL;
-	to = buf_reserve(out, len);
-	if (!to)
-		return -E2BIG;
-	to = (char *)mempcpy(to, h->name.p, h->name.len);
-	to = (char *)mempcpy(to, ": ", 2);
-	if (h->value.len)
-		to = (char *)mempcpy(to, h->value.p, h->value.len);
-	memcpy(to, "\r\n", 2);
-	buf_commit(out, len);
-	return 0;
+	return http1_append_header(out, h);
 }
 
 static int format_framing(struct buf *out, struct view method, int64_t length)

@@ -173,8 +173,8 @@ const struct config_key config_keys[] = {
 	 NULL,
 	 "The `key_id` of the key that new routes are signed with."},
 	{"ingress.secure_access", "keys", CONFIG_KEYS, AT(ingress_keys), 0, 0, NULL, NULL,
-	 "Keys of signed routes, like `[{key_id=\"a\", key=\"c2VjcmV0LWtleQ\"}]`: one of 0-9 and a-z, "
-	 "and a secret in base64. Routes signed with any of them are honoured."},
+	 "Keys of signed routes, like `[{key_id=\"a\", key=\"c2VjcmV0LWtleQ\"}]`: one of 0-9 and "
+	 "a-z, and a secret in base64. Routes signed with any of them are honoured."},
 
 	{"renew_intent", "enabled", CONFIG_BOOL, AT(renew_enabled), 0, 0, NULL, "false",
 	 "Whether using a sandbox through the proxy renews it, if its create request asked so."},
