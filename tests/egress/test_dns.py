@@ -52,6 +52,17 @@ def test_an_allowed_name_is_answered_and_reached(net, make_sidecar):
     assert [(e, 240 < t <= 360) for e, t in box.elements("dyn4")] == [(WEB, True)]
 
 
+def test_addresses_of_both_families_are_reached(net, make_sidecar):
+    net.echo(8000, socket.AF_INET6)
+    box = make_sidecar(rules("six.good.test")).sandbox
+    if not box.namespace.ip("-6", "route", "get", "2001:db8::5", check=False).stdout:
+        pytest.skip("this machine has no IPv6")
+    assert not box.reaches("2001:db8::5", 8000)
+    assert box.ask("six.good.test", AAAA).addresses == ["2001:db8::5"]
+    assert box.reaches("2001:db8::5", 8000)
+    assert not box.reaches("2001:db8::6", 8000)
+
+
 def test_a_denied_name_does_not_exist(net, make_sidecar):
     box = make_sidecar(rules("www.good.test")).sandbox
     for tcp in (False, True):
