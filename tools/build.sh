@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the programs and the C library in release mode; programs end up stripped at build/<program>,
-# the library at build/libopensandbox.so.1.
+# Builds the programs and the C library in release mode; programs end up stripped at
+# build/<program>, the library at build/libopensandbox.so.1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/env.sh
@@ -17,7 +17,7 @@ ninja -C build
 for made in build/src/execd/execd build/src/warden/opensandbox-warden \
 	build/src/server/opensandbox-server build/src/imager/opensandbox-image \
 	build/src/imager/opensandbox-registry build/src/egress/opensandbox-egress \
-	build/src/ingress/opensandbox-ingress; do
+	build/src/ingress/opensandbox-ingress build/src/cli/osb; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

@@ -28,6 +28,8 @@ MAY_USE = {
 LAYERS = set(MAY_USE)
 for program in ("execd", "server", "egress", "ingress", "cli", "mcp"):
     MAY_USE[program] = LAYERS - {"box"}
+# What is said to a server goes through the library.
+MAY_USE["cli"] = {"base", "codec"}
 MAY_USE["imager"] = {"base", "codec", "sys", "net", "image"}
 MAY_USE["warden"] = LAYERS
 

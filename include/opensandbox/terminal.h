@@ -29,8 +29,11 @@ OSB_API int osb_terminal_attach(osb_sandbox *s, const char *id, const osb_attach
 				const osb_call *call, osb_terminal **ret, osb_error *e);
 OSB_API void osb_terminal_close(osb_terminal *t); /* accepts NULL; what runs in it runs on */
 
-/* For poll(2) beside the keyboard: readable means that osb_terminal_read() has something to do. */
+/* For poll(2) beside the keyboard: readable means that osb_terminal_read() has something to do, and
+ * so does osb_terminal_pending(), which must be asked first: what has come may be several events.
+ */
 OSB_API int osb_terminal_fd(const osb_terminal *t);
+OSB_API bool osb_terminal_pending(osb_terminal *t);
 
 typedef struct osb_terminal_event {
 	enum {

@@ -35,6 +35,8 @@ struct osb_terminal {
 	osb_client *client;
 	struct wire *wire;
 	struct ws_reader reader;
+	struct ws_event next; /* that osb_terminal_pending() has seen */
+	bool has_next;
 	int64_t offset; /* behind the output that was seen */
 	char text[256];
 };
@@ -304,23 +306,32 @@ static int read_more(osb_terminal *t, const struct wire_limit *limit, osb_termin
 	return 0;
 }
 
+bool osb_terminal_pending(osb_terminal *t)
+{
+	if (!t->has_next)
+		ws_reader_next(&t->reader, &t->next);
+	t->has_next = t->next.kind != WS_EVENT_NONE;
+	return t->has_next || wire_buffered(t->wire);
+}
+
 int osb_terminal_read(osb_terminal *t, const osb_call *call, osb_terminal_event *ret, osb_error *e)
 {
 	struct wire_limit limit = limit_of(t, call);
 	struct err why = ERR_NONE;
-	struct ws_event event;
 	int r = 0;
 
 	fail_none(e);
 	*ret = (osb_terminal_event){.kind = OSB_TERMINAL_NOTHING, .text = t->text};
-	ws_reader_next(&t->reader, &event);
-	if (event.kind == WS_EVENT_NONE) {
+	if (!t->has_next)
+		ws_reader_next(&t->reader, &t->next);
+	t->has_next = false;
+	if (t->next.kind == WS_EVENT_NONE) {
 		r = read_more(t, &limit, ret, &why);
 		if (r == 0 && ret->kind == OSB_TERMINAL_NOTHING)
-			ws_reader_next(&t->reader, &event);
+			ws_reader_next(&t->reader, &t->next);
 	}
 	if (r == 0 && ret->kind == OSB_TERMINAL_NOTHING)
-		r = take_event(t, &event, &limit, ret, &why);
+		r = take_event(t, &t->next, &limit, ret, &why);
 	ret->offset = t->offset;
 	return r < 0 ? fail_err(e, &why) : 0;
 }

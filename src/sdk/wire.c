@@ -235,16 +235,16 @@ ssize_t wire_send_file(struct wire *w, int fd, size_t n, const struct wire_limit
 	return copy_file(w, fd, n, limit, e);
 }
 
-bool wire_readable(struct wire *w)
+bool wire_buffered(const struct wire *w)
 {
-	struct pollfd p = {.fd = w->fd, .events = POLLIN};
-
-	return wire_tls_pending(w) || poll(&p, 1, 0) > 0;
+	return wire_tls_pending(w);
 }
 
 bool wire_is_stale(struct wire *w)
 {
-	return wire_readable(w);
+	struct pollfd p = {.fd = w->fd, .events = POLLIN};
+
+	return wire_tls_pending(w) || poll(&p, 1, 0) > 0;
 }
 
 int wire_fd(const struct wire *w)

@@ -40,8 +40,8 @@ osb_must_check int wire_write(struct wire *w, struct view bytes, const struct wi
 osb_must_check ssize_t wire_read(struct wire *w, void *p, size_t n, const struct wire_limit *limit,
 				 struct err *e);
 
-/* Bytes are there to read (or the end). */
-bool wire_readable(struct wire *w);
+/* Bytes have come that a poll(2) on its descriptor does not show. */
+bool wire_buffered(const struct wire *w);
 
 /* Has the other side closed it, or said something that nobody asked for? */
 bool wire_is_stale(struct wire *w);
