@@ -56,7 +56,7 @@ struct police *police_new(const struct warden *w, const struct options *o)
 	if (!netslots_nat(w->nets))
 		return p;
 	r = o->policing ? tables_new(&table, w->own_net_fd, &p->tables, &e)
-			: err_set(&e, -ENOENT, "opensandbox-egress is not there");
+			: err_set(&e, -ENOENT, "opensandbox-egress is not there, or cannot run");
 	if (r < 0)
 		snprintf(p->missing, sizeof(p->missing), "networks cannot be policed: %s", e.msg);
 	return p;

@@ -93,7 +93,7 @@ def test_without_it_only_policies_are_refused():
         box = server.create()["id"]
         assert server.out(box, "echo here") == "here"
         answer = server.request("POST", "/v1/sandboxes", server.create_request(networkPolicy=POLICY))
-        assert answer.status in (400, 501) and "polic" in answer.json()["message"], answer
+        assert answer.status == 501 and "polic" in answer.json()["message"], answer
         assert "opensandbox-egr" not in children(server.pid)
         assert any("opensandbox-egress is not there" in line.get("what", "") + line.get("missing", "")
                    + line["msg"] for line in server.log_lines()), server.said()
@@ -115,6 +115,25 @@ def test_one_that_never_starts_does_not_keep_the_server_from_serving(tmp_path):
         assert server.out(box, "echo here") == "here"
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(DEADLINE) == 0
+    finally:
+        server.destroy()
+
+
+def test_a_broken_secret_is_not_replaced_in_silence():
+    server = Server(wait=False)
+    secret = server.state_dir / "egress.secret"
+    secret.write_bytes(b"short")
+    try:
+        server.start()
+        assert "networks are not policed" in messages(server, "opensandbox-server")
+        answer = server.request("POST", "/v1/sandboxes", server.create_request(networkPolicy=POLICY))
+        assert answer.status == 501, answer
+        assert secret.read_bytes() == b"short"
+        assert server.stop() == 0
+        secret.unlink()
+        server.start()
+        server.child("egress")
+        assert len(secret.read_bytes()) == 32
     finally:
         server.destroy()
 
