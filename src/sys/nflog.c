@@ -16,6 +16,7 @@
 #define RECEIVE_BYTES 65536
 #define CENTISECONDS  10u /* how long the kernel collects packets for one message */
 #define KERNEL_BYTES  8192u
+#define ATTEMPTS      16
 
 struct config {
 	_Alignas(8) char bytes[128];
@@ -55,15 +56,20 @@ static void begin(struct config *c, uint16_t group)
 	c->len = NLMSG_LENGTH(sizeof(*g));
 }
 
-/* Packets may be there before the answer: they are passed over. */
-static int run(int fd, struct config *c)
+static void drain(int fd)
+{
+	_Alignas(8) char bytes[8192];
+
+	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0 || errno == EINTR ||
+	       errno == ENOBUFS)
+		;
+}
+
+/* Packets may be there before the answer: they are passed over.  -EAGAIN: it found no room. */
+static int read_answer(int fd)
 {
 	_Alignas(8) char answer[8192];
-	struct nlmsghdr *h = (struct nlmsghdr *)c->bytes;
 
-	h->nlmsg_len = (uint32_t)c->len;
-	if (send(fd, c->bytes, c->len, MSG_DONTWAIT) < 0)
-		return -errno;
 	for (;;) {
 		const struct nlmsghdr *said = (struct nlmsghdr *)answer;
 		ssize_t n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
@@ -76,6 +82,22 @@ static int run(int fd, struct config *c)
 		    said->nlmsg_type == NLMSG_ERROR)
 			return ((const struct nlmsgerr *)NLMSG_DATA(said))->error;
 	}
+}
+
+/* An earlier owner of the socket may have left it full, and more comes at any time. */
+static int run(int fd, struct config *c)
+{
+	struct nlmsghdr *h = (struct nlmsghdr *)c->bytes;
+	int r = -EAGAIN;
+
+	h->nlmsg_len = (uint32_t)c->len;
+	for (int i = 0; r == -EAGAIN && i < ATTEMPTS; i++) {
+		drain(fd);
+		if (send(fd, c->bytes, c->len, MSG_DONTWAIT) < 0)
+			return -errno;
+		r = read_answer(fd);
+	}
+	return r;
 }
 
 int nflog_bind(int fd, uint16_t group, uint32_t bytes, struct err *e)

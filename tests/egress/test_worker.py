@@ -1,4 +1,5 @@
 """One egress for many sandboxes, with the test in the worker's place: what is said, and what survives."""
+import contextlib
 import errno
 import json
 import os
@@ -290,6 +291,28 @@ def test_a_question_that_waits_while_egress_is_dead_is_answered_by_the_next(serv
     second.add(ident, box, rules("one.test"))
     asking.join(60)
     assert answers and answers[0].addresses == [HERE]
+    second.close()
+
+
+def test_a_log_that_ran_full_while_egress_was_dead(servers, egress, worker, make_box):
+    box, ident = make_box(), new_id()
+    box.watched.sockets[1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    worker.add(ident, box, rules(HERE), "t")
+    egress.kill()
+    with box.namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for i in range(1000):
+            with contextlib.suppress(OSError):
+                s.sendto(b"x" * 100, (THERE, 1000 + i))
+    egress.start()
+    second = egress.connect()
+    assert second.add(ident, box, rules(HERE), "t").kind == OK
+    assert box.reaches(HERE, 8000)
+
+    def told():
+        assert not box.reaches(THERE, 8000)
+        return '"port":8000' in egress.request("GET", f"/boxes/{ident}/policy/events", token="t")[1]
+
+    wait_for(told, message="nothing is logged any more")
     second.close()
 
 
