@@ -264,7 +264,8 @@ static void on_document(struct http_exchange *x, struct view body, void *arg)
 	}
 	r = json_parse(body, JSON_FIRST_VALUE, &doc, &e);
 	if (r < 0) {
-		api_reply_text(x, 400, "invalid credential vault request: %s", e.msg);
+		/* Not why: that would quote what stands there, which may be a secret. */
+		api_reply_text(x, 400, "invalid credential vault request: it is not JSON");
 		return;
 	}
 	if (b->vault->changing) {

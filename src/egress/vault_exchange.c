@@ -29,6 +29,8 @@
 #include "net/relay.h"
 #include "net/tls.h"
 
+#define BODIES_MAX 16 /* of one sandbox that are collected at a time */
+
 struct request {
 	struct list link; /* in proxy->requests */
 	struct vault_proxy *proxy;
@@ -36,6 +38,7 @@ struct request {
 	struct vault_held *held; /* the vault that it was matched against */
 	struct vault_request_out out;
 	struct buf body; /* that is being collected */
+	bool collects;
 	struct vault_dst dst;
 	bool https;
 	char name[256];
@@ -50,6 +53,14 @@ struct request {
 	bool answering; /* the head of the answer has been passed on */
 };
 
+static void end_body(struct request *r)
+{
+	buf_done(&r->body);
+	if (r->collects)
+		r->proxy->bodies_n--;
+	r->collects = false;
+}
+
 static void request_free(struct request *r)
 {
 	list_remove(&r->link);
@@ -59,7 +70,7 @@ static void request_free(struct request *r)
 	http_call_free(r->call);
 	relay_free(r->relay);
 	vault_held_unref(r->held);
-	buf_done(&r->body);
+	end_body(r);
 	free(r->keep_as);
 	free(r);
 }
@@ -336,7 +347,7 @@ static void on_piece(struct http_exchange *x, struct view piece, void *arg)
 		return;
 	}
 	if (piece.len == 0) {
-		buf_done(&r->body);
+		end_body(r);
 		start(r);
 	}
 }
@@ -367,10 +378,15 @@ static void begin(struct vault_conn *c, struct http_exchange *x,
 	/* Never another sandbox's, another host's or another server's. */
 	r->keep_as = mem_printf("%s %s %s %s %u", c->proxy->box->id, c->https ? "https" : "http",
 				name, c->dst.ip, c->dst.port);
-	if (out->body_kind != VAULT_BODY_NONE)
-		http_body_stream(x, on_piece, r);
-	else
+	if (out->body_kind == VAULT_BODY_NONE) {
 		start(r);
+	} else if (c->proxy->bodies_n >= BODIES_MAX) {
+		refuse(let_go(r), 503, "too many bodies to look into at once\n");
+	} else {
+		r->collects = true;
+		c->proxy->bodies_n++;
+		http_body_stream(x, on_piece, r);
+	}
 }
 
 /* ---- whose address is it? ---- */

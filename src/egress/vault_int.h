@@ -41,9 +41,11 @@ struct vault_proxy {
 	bool broken;		 /* there was one, and it cannot be read */
 	bool changing;		 /* the worker is being told of a new one */
 	struct loop_fd *listener;
-	struct list conns;    /* struct vault_conn */
-	struct list requests; /* struct request (vault_exchange.c) */
+	struct loop_timer *pause; /* of the listener, when there are no descriptors */
+	struct list conns;	  /* struct vault_conn */
+	struct list requests;	  /* struct request (vault_exchange.c) */
 	size_t conns_n;
+	size_t bodies_n;	/* that are being collected */
 	struct tls_ca *ca;	/* made when it is needed */
 	struct tls_server *tls; /* with it */
 };

@@ -27,10 +27,12 @@
 #include "net/relay.h"
 #include "net/tls.h"
 #include "net/tls_ca.h"
+#include "policy/net_policy.h"
 #include "sys/original_dst.h"
 
-#define CONNS_MAX	 512 /* of one sandbox */
+#define CONNS_MAX	 256 /* of one sandbox */
 #define ACCEPTS_PER_TURN 32
+#define PAUSE_MS	 100
 #define SPEAK_MS	 10000 /* a client that says nothing is passed on, one that stops is not */
 #define HTTP_PEEK_MAX	 16384
 #define PEEK_MAX	 TLS_HELLO_MAX
@@ -176,7 +178,7 @@ static void decide(struct vault_conn *c)
 {
 	loop_timer_stop(c->timer);
 	loop_fd_free(take_ptr(c->watch));
-	if (!c->name[0] || !vault_binds(vault_of(c->proxy), view_of(c->name)))
+	if (!c->name[0] || !vault_binds_over(vault_of(c->proxy), view_of(c->name), c->https))
 		pass(c);
 	else if (c->https)
 		decrypt(c);
@@ -184,13 +186,16 @@ static void decide(struct vault_conn *c)
 		serve(c, take_fd(c->fd));
 }
 
-/* Without its port, in lower case; false if that is no name. */
+/* Without its port, in lower case; false if that is no name: an address says nothing that the
+ * connection did not. */
 static bool read_host(struct view host, char ret[256])
 {
+	struct net_prefix p;
+
 	host = view_first(host, view_find(host, ':'));
 	if (view_ends(host, VIEW(".")))
 		host = view_first(host, host.len - 1);
-	if (host.len == 0 || host.len > 253)
+	if (host.len == 0 || host.len > 253 || host.p[0] == '[' || net_prefix_parse(host, &p))
 		return false;
 	for (size_t i = 0; i < host.len; i++) {
 		char ch = host.p[i];
@@ -332,17 +337,31 @@ static void take_connection(struct vault_proxy *p, int fd)
 	loop_fd_want(c->watch, LOOP_READ);
 }
 
+static void on_pause_over(void *arg)
+{
+	struct vault_proxy *p = arg;
+
+	loop_fd_want(p->listener, LOOP_READ);
+}
+
 static void on_connection(void *arg, int fd, unsigned events)
 {
+	struct vault_proxy *p = arg;
+
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (conn < 0 && errno == ECONNABORTED)
 			continue;
+		if (conn < 0 && (errno == EMFILE || errno == ENFILE)) {
+			/* Others must close some first; asking again at once helps nobody. */
+			loop_fd_want(p->listener, 0);
+			loop_timer_start(p->pause, PAUSE_MS);
+		}
 		if (conn < 0)
 			return;
-		take_connection(arg, conn);
+		take_connection(p, conn);
 	}
 }
 
@@ -354,6 +373,7 @@ int vault_listen(struct vault_proxy *p, struct err *e)
 		return 0;
 	if (loop_fd_new(p->box->egress->loop, fd, on_connection, p, &p->listener, e) < 0)
 		return e->code;
+	p->pause = loop_timer_new(p->box->egress->loop, on_pause_over, p);
 	loop_fd_want(p->listener, LOOP_READ);
 	return 0;
 }

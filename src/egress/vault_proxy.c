@@ -21,7 +21,8 @@
 #include "net/tls.h"
 #include "net/tls_ca.h"
 
-#define CONNECTIONS   8192	   /* of all sandboxes */
+#define CONNECTIONS   4096	   /* of all sandboxes */
+#define QUEUE_BYTES   (64 * 1024)  /* for a client that does not read */
 #define BODY_STALL_MS (300 * 1000) /* uploads of slow programs */
 
 /* ---- what all share ---- */
@@ -34,6 +35,7 @@ int vault_proxies_start(struct egress *g, struct err *e)
 
 	limits.connections = CONNECTIONS;
 	limits.body_stall_ms = BODY_STALL_MS;
+	limits.queue_high_bytes = QUEUE_BYTES;
 	/* A body to look into is collected, and its copy is what leaves. */
 	limits.arena_bytes += VAULT_DOCUMENT_MAX;
 	g->bridges = tls_bridges_new(g->loop);
@@ -102,6 +104,7 @@ void vault_proxy_free(struct vault_proxy *p)
 	if (!p)
 		return;
 	loop_fd_free(p->listener);
+	loop_timer_free(p->pause);
 	vault_requests_end(p);
 	list_each_safe (it, next, &p->conns)
 		vault_conn_free(list_entry(it, struct vault_conn, link));

@@ -71,6 +71,7 @@ enum vault_verdict { VAULT_UNBOUND, VAULT_BOUND, VAULT_AMBIGUOUS };
 
 /* Does any binding speak of this host, in whatever scheme? */
 bool vault_binds(const struct vault *v, struct view host);
+bool vault_binds_over(const struct vault *v, struct view host, bool https); /* in this one */
 size_t vault_bindings(const struct vault *v);
 
 /* An exact host goes before a wildcard; two bindings of the same rank are ambiguous. */

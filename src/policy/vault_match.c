@@ -52,6 +52,17 @@ bool vault_binds(const struct vault *v, struct view host)
 	return false;
 }
 
+bool vault_binds_over(const struct vault *v, struct view host, bool https)
+{
+	for (size_t i = 0; v && i < v->bindings_n; i++) {
+		const struct vault_binding *b = &v->bindings[i];
+
+		if ((https ? b->https : b->http) && host_rank(b, host) > 0)
+			return true;
+	}
+	return false;
+}
+
 size_t vault_bindings(const struct vault *v)
 {
 	return v ? v->bindings_n : 0;

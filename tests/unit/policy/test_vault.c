@@ -256,6 +256,9 @@ static void bindings_beside_each_other_are_told_apart(void **state)
 	assert_true(vault_binds(v, VIEW("x.example.com")));
 	assert_false(vault_binds(v, VIEW("example.com")));
 	assert_false(vault_binds(NULL, VIEW("x.example.com")));
+	assert_true(vault_binds_over(v, VIEW("a.example.com"), /* https= */ false));
+	assert_false(vault_binds_over(v, VIEW("x.example.com"), /* https= */ false));
+	assert_true(vault_binds_over(v, VIEW("x.example.com"), /* https= */ true));
 }
 
 static void patches_are_atomic_and_counted(void **state)
