@@ -188,9 +188,19 @@ static void init_config_keeps_an_existing_file(void **state)
 static void remove_state(const char *dir)
 {
 	static const char *const parts[] = {
-		"lock",		 "lock.processes", "boxes",	   "db",
-		"images/layers", "images/tmp",	   "images/blobs", "images/uploads",
-		"images",	 "volumes",	   "ossfs",	   "",
+		"lock",
+		"lock.processes",
+		"boxes",
+		"run",
+		"db",
+		"images/layers",
+		"images/tmp",
+		"images/blobs",
+		"images/uploads",
+		"images",
+		"volumes",
+		"ossfs",
+		"",
 	};
 	char path[96];
 
