@@ -183,6 +183,15 @@ static void climb(char *path)
 	*(slash ? slash : path) = '\0';
 }
 
+/* Where a file is or will be; "" if there is no path. */
+static void directory_of(const char *path, char ret[PATH_MAX])
+{
+	snprintf(ret, PATH_MAX, "%s", path);
+	climb(ret);
+	if (path[0] && !ret[0])
+		snprintf(ret, PATH_MAX, "%s", path[0] == '/' ? "/" : ".");
+}
+
 static const char *or_null(const char *path)
 {
 	return path[0] ? path : NULL;
@@ -220,12 +229,10 @@ static int keep_to_files(const struct settings *s, struct err *e)
 	char rules[PATH_MAX], policy[PATH_MAX], decisions[PATH_MAX];
 
 	snprintf(rules, sizeof(rules), "%s", s->rules_dir);
-	snprintf(policy, sizeof(policy), "%s", s->policy_file);
 	while (rules[0] && access(rules, F_OK) < 0)
 		climb(rules);
-	snprintf(decisions, sizeof(decisions), "%s", s->decisions_file);
-	climb(policy);
-	climb(decisions);
+	directory_of(s->policy_file, policy);
+	directory_of(s->decisions_file, decisions);
 	return keep_to(s, rules, policy, decisions, e);
 }
 

@@ -129,3 +129,14 @@ def test_secrets_are_not_on_its_command_line(net, make_sidecar):
     line = pathlib.Path(f"/proc/{sidecar.process.pid}/cmdline").read_bytes()
     assert b"very-secret" not in line
     assert "very-secret" not in sidecar.said()
+
+
+def test_files_without_a_directory_before_their_names(net, program, make_sandbox, tmp_path):
+    sandbox = make_sandbox()
+    sidecar = Sidecar("sh", sandbox, rules(HERE), arguments=["-c", f'cd {tmp_path} && exec "$@"', "sh", program],
+                      POLICY_FILE="policy.json", DECISIONS_FILE="decisions.jsonl")
+    sidecar.allow(THERE)
+    assert sandbox.reaches(THERE, 8000)
+    assert THERE in (tmp_path / "policy.json").read_text()
+    wait_for(lambda: THERE in (tmp_path / "decisions.jsonl").read_text())
+    sidecar.stop()
