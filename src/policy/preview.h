@@ -105,6 +105,8 @@ extern const char *const preview_dropped[];
 /* The same below a path that all sandboxes share with the API: what a browser sends along there was
  * not meant for this one. */
 extern const char *const preview_dropped_shared[];
+/* And of a WebSocket there: its Origin is the API's. */
+extern const char *const preview_dropped_upgrade[];
 
 /* "127.0.0.1:8000": the Host that programs in sandboxes see. */
 #define PREVIEW_HOST_MAX 24

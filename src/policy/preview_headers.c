@@ -17,6 +17,7 @@
 
 const char *const preview_dropped[] = {EVERYWHERE};
 const char *const preview_dropped_shared[] = {"Authorization", "Cookie", EVERYWHERE};
+const char *const preview_dropped_upgrade[] = {"Origin", "Authorization", "Cookie", EVERYWHERE};
 
 void preview_host(uint16_t port, char ret[PREVIEW_HOST_MAX])
 {

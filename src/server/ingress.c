@@ -109,6 +109,13 @@ static void add_origin(struct http_exchange *x, const struct ingress *i, struct 
 	a->add[3] = (struct http1_header){VIEW("X-Forwarded-For"), from};
 }
 
+static const char *const *dropped(const struct http_exchange *x, const struct ingress *i)
+{
+	if (i->gateway)
+		return preview_dropped;
+	return http_head(x)->upgrade ? preview_dropped_upgrade : preview_dropped_shared;
+}
+
 static void prepare(struct http_exchange *x, const struct ingress *i, const struct sandbox *b,
 		    struct asking *a)
 {
@@ -123,7 +130,7 @@ static void prepare(struct http_exchange *x, const struct ingress *i, const stru
 	a->o = (struct http_proxy_options){
 		.target = {.fd = -1, .connect_timeout_ms = CONNECT_MS},
 		.path = i->preview.target,
-		.drop_headers = i->gateway ? preview_dropped : preview_dropped_shared,
+		.drop_headers = dropped(x, i),
 		.add_headers = a->add,
 		.add_headers_n = ARRAY_LEN(a->add),
 		.rewrite = rewrite,
@@ -366,7 +373,8 @@ struct ingress *ingress_find(struct http_exchange *x, struct app *app)
 	if (!http_header(x, PREVIEW_TO_HEADER, &r.to))
 		(void)http_header(x, PREVIEW_OLD_HEADER, &r.to);
 	front = r.to.p && is_front(x, c);
-	if (front)
+	/* A server without a key is open to every gateway, and believes none. */
+	if (front || (r.to.p && !c->api_key))
 		mode = PREVIEW_HEADER;
 	else if (!c->ingress_gateway || !is_for_gateway(c, &r))
 		return NULL;

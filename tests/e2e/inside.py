@@ -54,6 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
         self.send_header("Upgrade", "websocket")
+        self.send_header("X-Origin", self.headers["Origin"] or "none")
         self.send_header("Connection", "Upgrade")
         self.send_header("Sec-WebSocket-Accept",
                          base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())

@@ -225,6 +225,20 @@ def test_websockets(gateway, box):
     ws.conn.close()
 
 
+def test_the_origin_of_websockets(gateway, box):
+    """The API's own origin says nothing to a program; a gateway's does."""
+    path = f"/sandboxes/{box}/proxy/{PORT}/ws"
+    target, headers = gateway.route(box, rest="/ws")
+    for request, names, seen in ((path, gateway.server.headers(key=False), b"none"),
+                                 (target, headers, b"http://there.test")):
+        with gateway.server.connect() as conn:
+            conn.send(format_request("GET", request, None, {
+                **names, "Connection": "Upgrade", "Upgrade": "websocket", "Origin": "http://there.test",
+                "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}))
+            status, answered = conn.recv_head()
+            assert status == 101 and answered["x-origin"].encode() == seen
+
+
 def test_many_requests_on_one_connection(gateway, box):
     """Kept connections on both sides, also after an answer that ends its connection."""
     with gateway.server.connect() as conn:
