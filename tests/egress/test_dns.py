@@ -339,6 +339,28 @@ def test_junk_is_not_answered_and_harms_nobody(net, make_sidecar):
     assert Answer(message).addresses == [WEB]
 
 
+def forged(source, destination, data):
+    """A datagram of somebody else to the filter."""
+    udp = struct.pack(">HHHH", 7777, 53, 8 + len(data), 0) + data
+    return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, socket.inet_aton(source),
+                       socket.inet_aton(destination)) + udp
+
+
+def test_a_forged_sender_makes_no_way_out(net, make_sidecar):
+    box = make_sidecar(rules("www.good.test")).sandbox
+    with net.namespace.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as wire, \
+            box.namespace.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+        wire.setblocking(False)
+        for server in (RESOLVER, "5.5.5.5", "127.0.0.1"):
+            s.sendto(forged("203.0.113.9", server, query("secret.bad.test")), (server, 0))
+        assert box.ask("www.good.test").addresses == [WEB]  # behind those
+        seen = []
+        with pytest.raises(BlockingIOError):
+            while True:
+                seen.append(wire.recv(4096))
+    assert seen and not [p for p in seen if b"secret" in p]
+
+
 def test_edns(net, make_sidecar):
     box = make_sidecar(rules("*.good.test")).sandbox
     for name, rcode in (("www.good.test", NOERROR), ("www.bad.test", NXDOMAIN)):
