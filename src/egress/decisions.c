@@ -311,7 +311,7 @@ static void learn_from(struct box *b, const struct decision *what)
 		return;
 	if (what->port == DOT_PORT || (what->why && strncmp(what->why, "dns over", 8) == 0))
 		return;
-	if (what->kind == DECISION_NAME && !what->has_address)
+	if (what->kind == DECISION_NAME && !what->has_address && !what->answered)
 		return;
 	if (what->name)
 		learn_name(d->learned, what->name);

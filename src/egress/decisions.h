@@ -26,6 +26,7 @@ struct decision {
 	bool allowed;	  /* by the policy */
 	bool passed;	  /* it went through all the same: dry-run or learn */
 	const char *name; /* or NULL */
+	bool answered;	  /* DECISION_NAME: there is something of that name */
 	bool has_address, v6;
 	uint8_t address[16];
 	uint16_t port;		     /* 0 = none */

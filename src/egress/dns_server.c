@@ -70,10 +70,11 @@ static void send_out(struct question *q)
 	if (q->client)
 		dns_tcp_answer(q->client, message);
 	else if (message.len > 0)
-		/* If there is no room for it, the client asks again. */
+		/* If there is no room for it, the client asks again.  It is in the same namespace:
+		 * a forged sender must not make a way out of answers. */
 		(void)sendto(d->box->fds[RUNTIME_NET_DNS_UDP], message.p, message.len,
-			     MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&q->from,
-			     sizeof(q->from));
+			     MSG_NOSIGNAL | MSG_DONTWAIT | MSG_DONTROUTE,
+			     (struct sockaddr *)&q->from, sizeof(q->from));
 	buf_clear(&d->out);
 	buf_shrink(&d->out, OUT_KEPT);
 }
@@ -97,6 +98,7 @@ static void note(const struct question *q, const char *name, const struct dns_ve
 		.protocol = q->client ? "tcp" : "udp",
 		.rule = v->rule,
 		.why = v->why,
+		.answered = v->answered,
 		.uid = -1,
 		.pid = -1,
 	};
@@ -175,6 +177,15 @@ static bool sift(struct question *q, const char *name, struct view kept, uint32_
 	return true;
 }
 
+static bool has_records(struct view kept)
+{
+	struct dns_header header;
+	struct err e = ERR_NONE;
+
+	return dns_parse_header(kept, &header, &e) == 0 && header.rcode == DNS_NOERROR &&
+	       header.answers > 0;
+}
+
 /* The policy may have changed since the question was asked: it is asked again. */
 static void answer(struct question *q, struct view kept, uint32_t age_s)
 {
@@ -203,8 +214,10 @@ static void answer(struct question *q, struct view kept, uint32_t age_s)
 		refuse(q, DNS_SERVFAIL);
 		return;
 	}
-	if (s.alias.allowed)
+	if (s.alias.allowed) {
+		s.asked.answered = has_records(kept);
 		note(q, name, &s.asked, s.leased_n ? s.leased : NULL);
+	}
 	send_out(q);
 }
 

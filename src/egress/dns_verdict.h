@@ -16,6 +16,7 @@ struct dns_verdict {
 	bool passes; /* allowed, or the mode is lenient */
 	const struct net_rule *rule;
 	const char *why; /* instead of a rule, or NULL */
+	bool answered;	 /* there is something of that name */
 };
 
 /* About the name that is asked for. */

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sidecar import rules
+from small_dns import TXT
 from small_internet import wait_for
 
 WWW, CDN, BARE, PRIVATE = "198.18.1.1", "198.18.2.1", "203.0.113.7", "10.20.0.5"
@@ -80,6 +81,15 @@ def test_a_name_with_a_private_address_needs_a_rule_for_that_too(servers, make_s
     learned(sidecar, "intranet.test", PRIVATE)
     sidecar.api("PUT", "/policy", sidecar.api("GET", "/policy/suggestion")["policy"])
     assert visit(sidecar, "intranet.test")
+
+
+def test_names_that_lead_to_other_things_than_addresses(servers, make_sidecar):
+    servers.dns.zone.update({"_db._tcp.shop.test": [("TXT", "authSource=admin")], "empty.shop.test": [("TXT", "x")]})
+    sidecar = make_sidecar({"mode": "learn"})
+    assert sidecar.sandbox.ask("_db._tcp.shop.test", TXT).rcode == 0
+    assert sidecar.sandbox.ask("empty.shop.test").rcode == 0
+    assert sidecar.sandbox.ask("nothing.shop.test", TXT).rcode == 3
+    learned(sidecar, "_db._tcp.shop.test")
 
 
 def test_many_names_of_a_domain(servers, make_sidecar):
