@@ -12,6 +12,7 @@ import uuid
 
 import pytest
 
+import egress_spec
 import https_servers
 from sidecar import rules
 from small_internet import wait_for
@@ -72,6 +73,8 @@ class Vaulted:
 
     def api(self, method, path="", body=None, expect=None, token=TOKEN):
         status, text = self.egress.request(method, f"/boxes/{self.id}/credential-vault{path}", body, token)
+        kind = "application/json" if text.startswith("{") else egress_spec.TEXT
+        egress_spec.check(method, f"/credential-vault{path}", status, {"Content-Type": kind}, text)
         if expect is not None:
             assert status == expect, (status, text)
         try:
