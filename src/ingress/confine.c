@@ -159,10 +159,13 @@ static int become(const char *name, struct err *e)
 
 	if (r < 0)
 		return r;
-	if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
+	/* Capabilities stay for a moment: without one the bounding set cannot be emptied. */
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
+	    setresgid(user.gid, user.gid, user.gid) < 0 ||
 	    setresuid(user.uid, user.uid, user.uid) < 0)
 		return err_set(e, -errno, "become user '%s': %m", name);
-	return 0;
+	r = caps_raise_effective(e);
+	return r < 0 ? r : caps_keep_only(0, e);
 }
 
 /* A sanitizer's leak check looks at our own threads in the end, and may. */

@@ -1,4 +1,5 @@
 """The program: its command line, what it may do, TLS in front and behind, how it ends."""
+import hashlib
 import os
 import pathlib
 import re
@@ -82,7 +83,7 @@ def status_of(pid):
 def test_it_holds_no_privileges(gate):
     status = status_of(gate.process.pid)
     assert set(status["Uid"].split()) == {"65534"} and status["Groups"].strip() == ""
-    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[name], 16) == 0, name
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2" and status["Threads"] == "1"
 
@@ -183,11 +184,19 @@ def test_servers_over_https(certificates):
     server = HttpsServer(certificates)
     try:
         server.start()
-        box = server.create()["id"]
+        box = furnish(server)
         url = f"https://localhost:{server.port}"
         with Ingress(url, "--server-ca", str(certificates.authority.cert), key=server.key) as gate:
             for _ in range(3):
                 assert gate.ask(box, "/ping", port=44772).status == 200
+            body = os.urandom(4 << 20)
+            answer = gate.ask(box, "/echo", "POST", body).json()
+            assert answer["sha256"] == hashlib.sha256(body).hexdigest()
+            assert len(gate.ask(box, "/big").body) == 8 << 20
+            ws = gate.ws(box, "/ws")
+            ws.send_text("through both")
+            assert ws.recv() == (1, b"through both")
+            ws.close()
             assert gate.raw("GET", "/status.ok/network-readiness").body == b"OK"
         with Ingress(url, key=server.key) as gate:  # who does not know the authority
             answer = gate.ask(box, "/ping", port=44772)

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from conftest import PORT
+from conftest import PORT, furnish
 from ingress_process import SECURE, TO, Ingress
-from server_process import DEADLINE, eventually, format_request
+from server_process import DEADLINE, Server, eventually, format_request, free_port
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -199,7 +199,6 @@ def test_execd_through_the_gate(gate, server, service):
 # ---- several servers ----
 
 def test_several_servers(service, server, make_gate):
-    from server_process import Server, free_port
     other = Server(server={"api_key": server.key})
     other.key = server.key
     try:
@@ -230,3 +229,21 @@ def test_a_wrong_key_is_our_failure(service, server):
 def test_servers_named_by_name(make_gate, server, service):
     gate = make_gate(ports=[f"http://localhost:{server.port}/v1/"])
     assert gate.ask(service, "/echo").status == 200
+
+
+def test_a_server_without_a_key():
+    open_server = Server(server={"api_key": ""}, env={"OPENSANDBOX_INSECURE_SERVER": "YES"})
+    try:
+        box, locked = furnish(open_server), furnish(open_server, secureAccess=True)
+        with Ingress(open_server.port) as gate:
+            assert gate.lines("there is no API key")
+            assert gate.ask(box, "/echo").status == 200
+            is_error(gate.ask(locked, "/echo"), 401)
+            token = open_server.endpoint(locked, PORT)["headers"][SECURE]
+            assert gate.ask(locked, "/echo", headers={SECURE: token}).status == 200
+        # Nobody in front of it is believed: tokens count there too.
+        with open_server.connect() as conn:
+            conn.send(format_request("GET", "/echo", None, {"Host": "x", TO: f"{locked}-{PORT}"}))
+            is_error(conn.recv_response(), 401)
+    finally:
+        open_server.destroy()
