@@ -1,4 +1,5 @@
 """Fixtures: one small Internet for all tests, sandboxes with a sidecar in them; everything ends."""
+import contextlib
 import os
 import shutil
 
@@ -39,29 +40,25 @@ def internet(whole_internet):
 @pytest.fixture
 def make_sandbox(internet):
     """Namespaces without a sidecar."""
-    made = []
+    with contextlib.ExitStack() as ends:
+        def make(**options):
+            sandbox = Sandbox(internet, **options)
+            ends.callback(sandbox.close)
+            return sandbox
 
-    def make(**options):
-        made.append(Sandbox(internet, **options))
-        return made[-1]
-
-    yield make
-    for sandbox in made:
-        sandbox.close()
+        yield make
 
 
 @pytest.fixture
 def make_sidecar(program, make_sandbox):
     """Sidecars in sandboxes of their own; policy, token and settings as keywords."""
-    made = []
+    with contextlib.ExitStack() as ends:
+        def make(policy=None, sandbox=None, ipv6=True, **options):
+            sidecar = Sidecar(program, sandbox or make_sandbox(ipv6=ipv6), policy, **options)
+            ends.callback(sidecar.stop)
+            return sidecar
 
-    def make(policy=None, sandbox=None, ipv6=True, **options):
-        made.append(Sidecar(program, sandbox or make_sandbox(ipv6=ipv6), policy, **options))
-        return made[-1]
-
-    yield make
-    for sidecar in made:
-        sidecar.stop()
+        yield make
 
 
 @pytest.fixture(scope="session")
@@ -79,29 +76,25 @@ def table(program, whole_internet):
 @pytest.fixture
 def make_box(internet, table):
     """Sandboxes whose network is watched; they belong to no egress yet."""
-    made = []
+    with contextlib.ExitStack() as ends:
+        def make(**options):
+            box = Box(internet, table, **options)
+            ends.callback(box.close)
+            return box
 
-    def make(**options):
-        made.append(Box(internet, table, **options))
-        return made[-1]
-
-    yield make
-    for box in made:
-        box.close()
+        yield make
 
 
 @pytest.fixture
 def make_egress(program, internet):
     """The program as a server starts it."""
-    made = []
+    with contextlib.ExitStack() as ends:
+        def make(**settings):
+            egress = Egress(program, internet, **settings)
+            ends.callback(egress.stop)
+            return egress
 
-    def make(**settings):
-        made.append(Egress(program, internet, **settings))
-        return made[-1]
-
-    yield make
-    for egress in made:
-        egress.stop()
+        yield make
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 """Network namespaces of the tests' own, and sockets inside them."""
+import atexit
 import contextlib
 import ctypes
 import itertools
@@ -7,6 +8,7 @@ import socket
 import subprocess
 
 CLONE_NEWNET = 0x40000000
+PLACE = "/run/netns"
 _libc = ctypes.CDLL(None, use_errno=True)
 _numbers = itertools.count(1)
 
@@ -15,13 +17,23 @@ def ip(*args, check=True):
     return subprocess.run(["ip", *map(str, args)], check=check, capture_output=True, text=True)
 
 
+def _leave_no_mount():
+    """`ip` makes a mount of the directory when it first puts something there."""
+    if os.path.ismount(PLACE) and not os.listdir(PLACE):
+        subprocess.run(["umount", PLACE], check=False, capture_output=True)
+
+
+if not os.path.ismount(PLACE):
+    atexit.register(_leave_no_mount)
+
+
 class Namespace:
     """Made at once, gone with delete(); named after our process, so that two runs keep apart."""
 
     def __init__(self, kind):
         self.name = f"osb{kind}{os.getpid()}n{next(_numbers)}"
         ip("netns", "add", self.name)
-        self.path = f"/run/netns/{self.name}"
+        self.path = f"{PLACE}/{self.name}"
         self.ip("link", "set", "lo", "up")
 
     def ip(self, *args, check=True):

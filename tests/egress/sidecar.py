@@ -157,8 +157,12 @@ class Sidecar:
                 self.sandbox.command([self.program, *self.arguments], root=True),
                 env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if ready:
-            wait_for(lambda: READY in self.said()[before:] or self.process.poll() is not None, 60, self.said)
-            assert self.process.poll() is None, self.said()
+            try:
+                wait_for(lambda: READY in self.said()[before:] or self.process.poll() is not None, 60, self.said)
+                assert self.process.poll() is None, self.said()
+            except AssertionError:
+                self.kill()
+                raise
 
     def said(self):
         return pathlib.Path(self.log.name).read_text(encoding="utf-8", errors="replace")

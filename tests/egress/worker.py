@@ -230,8 +230,13 @@ class Egress:
                  "--supervisor-fd", "3", "--user", self.user],
                 env=env, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
         theirs.close()
-        wait_for(lambda: READY in self.said()[before:] or self.process.poll() is not None, 60, self.said)
-        assert self.process.poll() is None, self.said()
+        try:
+            wait_for(lambda: READY in self.said()[before:] or self.process.poll() is not None, 60, self.said)
+            assert self.process.poll() is None, self.said()
+        except AssertionError:
+            self.kill()
+            self.close()
+            raise
 
     def said(self):
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -256,17 +261,27 @@ class Egress:
         self.supervisor.close()
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60)
-            assert self.process.returncode == 0, self.said()
-        text = self.said()
+        """Ends it as a supervisor would; its log must not speak of a crash."""
+        try:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+                try:
+                    self.process.wait(60)
+                except subprocess.TimeoutExpired:
+                    self.kill()
+                assert self.process.returncode == 0, self.said()
+            text = self.said()
+            assert "Sanitizer" not in text and "runtime error:" not in text, text
+        finally:
+            self.close()
+
+    def close(self):
+        """What is left when it has ended."""
         self.supervisor.close()
         self.listener.close()
         os.close(self.secret)
         self.dir.cleanup()
         self.host.delete()
-        assert "Sanitizer" not in text and "runtime error:" not in text, text
 
     def request(self, method, path, body=None, token=None):
         """(status, text) of its API."""
