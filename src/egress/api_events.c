@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "codec/json_writer.h"
+#include "codec/rfc3339.h"
 #include "codec/url.h"
 #include "egress/api_int.h"
 #include "egress/box.h"
@@ -72,11 +73,14 @@ static void write_suggestion(struct json_writer *w, const struct box *b, size_t 
 {
 	const struct learn *learned = decisions_learned(b->decisions);
 	osb_cleanup(net_policy_done) struct net_policy p = NET_POLICY_NONE;
+	char since[RFC3339_MAX];
 
 	learn_suggest(learned, many, &p);
+	rfc3339_format((int64_t)(learn_since_ns(learned) / 1000000 * 1000000), since);
 	json_write_object(w);
 	json_put_cstr(w, "status", "ok");
 	json_put_cstr(w, "mode", net_policy_mode(&b->policy));
+	json_put_cstr(w, "since", since);
 	json_put_int(w, "names", (int64_t)learn_names(learned));
 	json_put_int(w, "addresses", (int64_t)learn_addresses(learned));
 	json_put_bool(w, "complete", learn_is_complete(learned));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/view.h"
@@ -22,6 +23,7 @@ struct learn {
 	struct map *names;
 	struct map *addresses;
 	size_t bytes; /* of names */
+	uint64_t since_ns;
 	bool incomplete;
 };
 
@@ -31,6 +33,7 @@ struct learn *learn_new(void)
 
 	l->names = map_new();
 	l->addresses = map_new();
+	l->since_ns = clock_wall_ns();
 	return l;
 }
 
@@ -68,6 +71,11 @@ void learn_address(struct learn *l, bool v6, const uint8_t bytes[16])
 		l->incomplete = true;
 	else
 		map_put(l->addresses, view_mem(key, sizeof(key)), l);
+}
+
+uint64_t learn_since_ns(const struct learn *l)
+{
+	return l->since_ns;
 }
 
 size_t learn_names(const struct learn *l)

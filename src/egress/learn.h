@@ -23,6 +23,7 @@ void learn_free(struct learn *l); /* accepts NULL */
 void learn_name(struct learn *l, const char *name);		       /* lower case, no last dot */
 void learn_address(struct learn *l, bool v6, const uint8_t bytes[16]); /* no name led to it */
 
+uint64_t learn_since_ns(const struct learn *l); /* when it began, wall clock */
 size_t learn_names(const struct learn *l);
 size_t learn_addresses(const struct learn *l);
 bool learn_is_complete(const struct learn *l);

@@ -43,6 +43,12 @@ def wait_for_event(sidecar, **wanted):
     return events(sidecar, **wanted)[-1]
 
 
+def began(sidecar):
+    """When learning did."""
+    text = sidecar.api("GET", "/policy/suggestion")["since"]
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
 def targets(suggestion):
     policy = suggestion["policy"]
     assert policy["defaultAction"] == "deny" and "mode" not in policy
@@ -73,6 +79,18 @@ def test_what_was_learned_is_enough_and_no_more(servers, make_sidecar):
     assert sidecar.sandbox.reaches(BARE, 443)
     assert not visit(sidecar, "evil.test")
     assert not sidecar.sandbox.reaches("203.0.113.8", 443)
+
+
+def test_when_learning_began_is_said(servers, make_sidecar):
+    sidecar = make_sidecar({"mode": "learn"})
+    sidecar.sandbox.ask("www.shop.test")
+    first = began(sidecar)
+    assert abs((datetime.datetime.now(datetime.timezone.utc) - first).total_seconds()) < 300
+    sidecar.kill()
+    sidecar.start()
+    assert "learn" in sidecar.api("GET", "/policy/suggestion", expect=409), "what was learned has gone"
+    sidecar.sandbox.ask("cdn.shop.test")
+    assert began(sidecar) > first
 
 
 def test_a_name_with_a_private_address_needs_a_rule_for_that_too(servers, make_sidecar):
