@@ -120,6 +120,7 @@ struct sifting {
 	struct dns_address stranger; /* that address */
 	struct dns_address leased[ADDRESSES_MAX];
 	size_t leased_n, kept_n;
+	bool bound; /* the vault has business with the name */
 };
 
 static bool sift_alias(void *arg, const char *name)
@@ -137,6 +138,9 @@ static bool sift_address(void *arg, const struct dns_address *a)
 	struct sifting *s = arg;
 	struct dns_verdict v = dns_verdict_address(s->question->server->box, a);
 
+	/* IPv6 cannot be led to the vault: bound hosts have the other addresses alone. */
+	if (a->v6 && s->bound)
+		return false;
 	if (!v.allowed && s->address.allowed) {
 		s->address = v;
 		s->stranger = *a;
@@ -199,6 +203,7 @@ static void answer(struct question *q, struct view kept, uint32_t age_s)
 	if (dns_read_name(dns_asker_question(&q->asker), &at, name, &e) < 0)
 		name[0] = '\0';
 	s.asked = dns_verdict_name(b, name);
+	s.bound = box_diverts(b, name);
 	if (!s.asked.passes) {
 		note(q, name, &s.asked, NULL);
 		refuse(q, DNS_NXDOMAIN);

@@ -694,6 +694,19 @@ def test_a_sidecar_has_a_vault_too(web, make_sidecar, authority):
         assert s.sandbox.curl("--cacert", str(authority.pem), "https://other.vault.test/").returncode == 0
 
 
+def test_bound_hosts_have_no_ipv6(web, make_sidecar):
+    """It would lead past the vault."""
+    web.dns.zone["api.vault.test"] = [("A", API), ("AAAA", "2001:db8::1")]
+    web.dns.zone["other.vault.test"] = [("A", OTHER), ("AAAA", "2001:db8::2")]
+    s = make_sidecar(POLICY, token=TOKEN, MITMPROXY_TRANSPARENT="true", MITMPROXY_CA_FILE="")
+    assert s.sandbox.ask("api.vault.test", "AAAA").addresses == ["2001:db8::1"]
+    s.api("POST", "/credential-vault", vault_body(), expect=201)
+    answer = s.sandbox.ask("api.vault.test", "AAAA")
+    assert answer.rcode == 0 and answer.addresses == []
+    assert s.sandbox.ask("api.vault.test").addresses == [API]
+    assert s.sandbox.ask("other.vault.test", "AAAA").addresses == ["2001:db8::2"]
+
+
 def test_a_sidecar_without_what_a_vault_needs_has_none(web, make_sidecar):
     s = make_sidecar(POLICY, token=TOKEN)
     s.api("POST", "/credential-vault", vault_body(), expect=412)
