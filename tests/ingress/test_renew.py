@@ -114,3 +114,12 @@ def test_a_wrong_password_is_reported_and_nothing_waits(make_gate, redis, servic
     eventually(lambda: gate.lines("does not take renew intents"), "nothing was said")
     assert "wrong@" not in gate.said()
     assert pathlib.Path(f"/proc/{gate.process.pid}").exists()
+
+
+def test_what_is_no_redis_is_reported_and_nothing_waits(make_gate, service, server):
+    dsn = f"redis://127.0.0.1:{server.port}"
+    gate = make_gate("--renew-intent-enabled", "--renew-intent-min-interval", "0", env={"OPEN_SANDBOX_REDIS_DSN": dsn})
+    for _ in range(20):
+        assert gate.ask(service, "/echo").status == 200
+    eventually(lambda: gate.lines("does not take renew intents"), "nothing was said")
+    assert gate.ask(service, "/echo").status == 200
