@@ -69,6 +69,7 @@ void vault_note(struct vault_proxy *p, const struct vault_dst *d, const char *na
 	struct decision what = {
 		.kind = DECISION_REQUEST,
 		.allowed = why == NULL,
+		.passed = why == NULL,
 		.name = name[0] ? name : NULL,
 		.has_address = true,
 		.v6 = d->v6,
@@ -80,8 +81,9 @@ void vault_note(struct vault_proxy *p, const struct vault_dst *d, const char *na
 	};
 
 	memcpy(what.address, d->bytes, sizeof(what.address));
-	if (!why && name[0])
-		(void)box_allows_name(p->box, name, &what.rule);
+	/* In a lenient mode it passes, whatever the policy says. */
+	if (!why && name[0] && !box_allows_name(p->box, name, &what.rule))
+		what.allowed = box_allows_explicitly(p->box, d->v6, d->bytes);
 	if (p->box->decisions)
 		decisions_note(p->box, &what);
 }

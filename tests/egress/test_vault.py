@@ -454,6 +454,19 @@ def test_names_that_are_not_allowed_do_not_pass(vaulted, requests_seen):
     assert r.returncode != 0 and not requests_seen
 
 
+def test_requests_are_decisions(vaulted):
+    vaulted.create(binding("b"))
+    vaulted.get("https://api.vault.test/")
+    vaulted.curl("--resolve", f"apex.test:80:{API}", "http://apex.test/")
+    status, text = vaulted.egress.request("GET", f"/boxes/{vaulted.id}/policy/events", None, TOKEN)
+    assert status == 200, text
+    found = [e for e in json.loads(text) if e["kind"] == "request"]
+    assert [(e["name"], e["verdict"], e["passed"], e["address"], e["port"]) for e in found] == [
+        ("api.vault.test", "allow", True, API, 443), ("apex.test", "deny", False, API, 80)]
+    assert found[0]["rule"] == {"action": "allow", "target": "api.vault.test"}
+    assert found[1]["reason"] == "name is not allowed"
+
+
 def test_a_host_is_the_one_that_tls_named(vaulted, requests_seen):
     vaulted.create(binding("b", hosts=["api.vault.test"]), binding("w", hosts=["*.wild.test"]))
     for host, status in (("a.wild.test", 400), ("other.vault.test", 400), ("api.vault.test:444", 400),
