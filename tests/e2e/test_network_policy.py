@@ -421,6 +421,28 @@ def test_policies_outlive_the_server(make_server, internet, how):
     assert not internet.seen(address=LITERAL)
 
 
+def test_what_was_answered_is_never_lost(server, internet):
+    """Changes and kills at the same time: a policy is the old one or the new one, and the new one if
+    that was said."""
+    box = server.policed("allow n0.test")
+    now = policy("allow n0.test")
+    for i, victim in enumerate(("egress", "worker", "warden") * 3, 1):
+        wanted = policy(f"allow n{i}.test")
+        conn = server.connect()
+        conn.send(format_request("PUT", f"/v1/sandboxes/{box}/networkpolicy", wanted,
+                                 {**server.headers(), "Connection": "close"}))
+        server.kill_child(victim)
+        try:
+            with conn:
+                status = conn.recv_response().status
+        except (OSError, AssertionError):
+            status = None  # the worker took it along
+        kept = server.policy_of(box)["policy"]
+        assert kept == wanted if status == 200 else kept in (now, wanted), (victim, status, kept)
+        now = kept
+    server.delete(box)
+
+
 # Echoes through one connection, asks for a name and knocks at a forbidden door, again and again.
 TRAFFIC = f"""
 import json, socket, time
@@ -430,8 +452,10 @@ def ask():
     except OSError:
         return None
 keep = socket.create_connection((ask(), 7), 20)
+tick = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 echoed = asked = opened = failed = 0
 while True:
+    tick.sendto(b"x", keep.getpeername())
     keep.sendall(b"x")
     assert keep.recv(1) == b"x"
     echoed += 1
@@ -473,6 +497,28 @@ def test_killing_egress_under_traffic_never_opens_a_door(server, internet):
     assert not internet.seen(address=BAD)
     assert len(internet.seen("tcp", GOOD, 7)) == 1  # one connection, all the time
     server.delete(box)
+
+
+def test_killing_the_whole_server_under_traffic_never_opens_a_door(make_server, internet):
+    """Nobody is left to answer names; what was allowed goes on."""
+    server = make_server()
+    box = server.policed("allow good.test")
+    server.write(box, "/tmp/traffic.py", TRAFFIC.encode())
+    server.background(box, "python3 /tmp/traffic.py")
+
+    def ticks():
+        return len(internet.seen("udp", GOOD, 7))
+
+    eventually(ticks, "no traffic")
+    server.kill_all()
+    before = ticks()
+    eventually(lambda: ticks() > before + 1, "the sandbox's own connection has broken")
+    assert not internet.seen(address=BAD)
+    server.start()
+    traffic = json.loads(server.out(box, "cat /tmp/traffic"))
+    assert traffic["opened"] == 0 and traffic["failed"] > 0
+    assert not internet.seen(address=BAD)
+    assert len(internet.seen("tcp", GOOD, 7)) == 1
 
 
 def test_while_egress_is_away_requests_wait_and_names_too(server, internet):

@@ -341,6 +341,37 @@ tell([got, ask("bad.test", "8.8.8.8"), ask("good.test", "8.8.8.8"), ask("bad.tes
     assert said[1:] == [[NXDOMAIN, 0], [0, 1], [NXDOMAIN, 0]]
 
 
+def test_ports_that_were_taken_before_there_was_a_policy(make_box, server, internet):
+    """A sandbox without a policy may have the filter's ports; when it gets one, others serve."""
+    b = make_box()
+    b.server.write(b.id, "/tmp/squat.py", b"""
+import socket, time
+kept = []
+for kind, port in ((socket.SOCK_DGRAM, 15353), (socket.SOCK_STREAM, 15353), (socket.SOCK_STREAM, 18081)):
+    for address in ("127.0.0.1", "0.0.0.0"):
+        s = socket.socket(socket.AF_INET, kind)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            s.bind((address, port))
+        except OSError:
+            continue
+        if kind == socket.SOCK_STREAM:
+            s.listen()
+        kept.append(s)
+open("/tmp/squatting", "w").close()
+time.sleep(1000)
+""")
+    b.run("python3 /tmp/squat.py", background=True)
+    eventually(lambda: b.run("test -e /tmp/squatting").exit_code == 0)
+    server.replace_policy(b.id, "allow good.test")
+    said = inside(b, f"""
+tell([ask("bad.test", "8.8.8.8"), ask("good.test", "8.8.8.8"), ask("bad.test", "8.8.8.8", tcp=True),
+      connect(socket.gethostbyname("good.test"), 7), connect({BAD!r}, 7)])""")
+    assert said[:4] == [[NXDOMAIN, 0], [0, 1], [NXDOMAIN, 0], "ok"] and said[4] in REFUSED, said
+    assert not internet.seen(address=BAD) and not internet.dns.asked("bad.test")
+
+
 def test_the_proxys_port_leads_nowhere(world, box, server, internet):
     """Asked directly it must not connect in the sandbox's stead, least of all to the host."""
     said = inside(box, f"""
