@@ -23,8 +23,10 @@ ZONE = {"api.vault.test": [("A", API)], "other.vault.test": [("A", PLAIN)], TARG
 SECRET = "sk-e2e-5ac6ef0e-do-not-tell"
 VAULT = "/credential-vault"
 
-pytestmark = pytest.mark.skipif(network_world.reason_to_skip() is not None,
-                                reason=str(network_world.reason_to_skip()))
+REASON = network_world.reason_to_skip() or next(
+    (f"{tool} is not installed" for tool in ("openssl", "curl") if not shutil.which(tool)), None)
+
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
 class World:

@@ -28,6 +28,9 @@ POLICY = rules("api.vault.test", "*.wild.test", "other.vault.test", "imposter.te
 
 @pytest.fixture(scope="session")
 def authority():
+    for tool in ("openssl", "curl"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
     a = https_servers.Authority()
     yield a
     a.close()
