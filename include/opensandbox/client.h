@@ -74,4 +74,8 @@ OSB_API int osb_request(osb_client *c, const char *method, const char *path, con
 			const osb_call *call, char **ret_json, osb_error *e);
 OSB_API void osb_free(void *p); /* accepts NULL */
 
+/* Does the server answer, and what is it?  *ret_version is freed with osb_free(). */
+OSB_API int osb_server_version(osb_client *c, const osb_call *call, char **ret_version,
+			       osb_error *e);
+
 OSB_END

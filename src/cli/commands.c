@@ -65,6 +65,7 @@ const struct group cli_groups[] = {
 	{"file", "Files in sandboxes."},
 	{"image", "Images that the server has."},
 	{"sandbox", "Make, find and end sandboxes."},
+	{"server", "The server itself."},
 	{"snapshot", "What a sandbox had written at one moment."},
 	{"volume", "Directories that outlive sandboxes."},
 	{0},
@@ -255,6 +256,12 @@ static const struct flag shell_flags[] = {
 	END,
 };
 
+static const struct flag top_flags[] = {
+	{0, "interval", "DURATION", FLAG_ONCE, "How often it looks; 2s."},
+	{0, "once", NULL, FLAG_ONCE, "Look once, also on a terminal."},
+	END,
+};
+
 const struct command cli_commands[] = {
 	{"code run", "ID [FILE]", "Run code.",
 	 "From a file, -c, a pipe, or typed at a prompt. A value is printed; code that fails ends "
@@ -312,6 +319,10 @@ const struct command cli_commands[] = {
 	 diagnostics_events},
 	{"diagnostics logs", "ID", "What was printed.", NULL, scope_flags, "raw table json yaml",
 	 diagnostics_logs},
+	{"doctor", NULL, "Is this host able to run sandboxes?",
+	 "Each finding comes with what to do. It ends with 1 if something is missing without which "
+	 "there are no sandboxes.",
+	 NULL, SHOWN, doctor},
 	{"egress get", "ID", "The policy that holds.", NULL, NULL, SHOWN, egress_get},
 	{"egress learn", "ID", "What a sandbox has needed, as a policy.",
 	 "With --start everything passes from then on and is recorded.", learn_flags, SHOWN,
@@ -366,6 +377,8 @@ const struct command cli_commands[] = {
 	{"sandbox renew", "ID", "Let it live longer, or shorter.", NULL, renew_flags, SHOWN,
 	 sandbox_renew},
 	{"sandbox resume", "ID", "Let them go on.", NULL, resume_flags, SHOWN, sandbox_resume},
+	{"server status", NULL, "Does it answer, and what does it have?", NULL, NULL, SHOWN,
+	 server_status},
 	{"shell", "ID", "A terminal in a sandbox.",
 	 "Ctrl-P Ctrl-Q leaves it running; --session comes back.", shell_flags, NULL, shell},
 	{"snapshot create", "ID", "Take a snapshot of a sandbox.", NULL, snapshot_create_flags,
@@ -375,6 +388,8 @@ const struct command cli_commands[] = {
 	 NULL, NULL, NULL, snapshot_export},
 	{"snapshot get", "SNAPSHOT", "All about a snapshot.", NULL, NULL, SHOWN, snapshot_get},
 	{"snapshot list", NULL, "What there is.", NULL, snapshot_list_flags, SHOWN, snapshot_list},
+	{"top", NULL, "Sandboxes with what they use, again and again.",
+	 "In a pipe, or with another output, once.", top_flags, SHOWN, top},
 	{"volume create", "NAME", "Make an empty volume.", NULL, NULL, SHOWN, volume_create},
 	{"volume fill", "NAME FILE", "Unpack an archive into a volume; - is standard input.", NULL,
 	 NULL, SHOWN, volume_fill},

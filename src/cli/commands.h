@@ -83,5 +83,8 @@ int run_image(struct cli *c);
 int code_run(struct cli *c);
 int shell(struct cli *c);
 int copy(struct cli *c);
+int server_status(struct cli *c);
+int top(struct cli *c);
+int doctor(struct cli *c);
 int completion(struct cli *c);
 int man_pages(struct cli *c);

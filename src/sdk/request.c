@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "sdk/ask.h"
 #include "sdk/client_int.h"
+#include "sdk/document.h"
 #include "sdk/fail.h"
 
 int osb_request(osb_client *c, const char *method, const char *path, const char *body_json,
@@ -35,4 +37,22 @@ int osb_request(osb_client *c, const char *method, const char *path, const char 
 		*ret_json = buf_take_str(&answer.body);
 	answer_done(&answer);
 	return r;
+}
+
+int osb_server_version(osb_client *c, const osb_call *call, char **ret_version, osb_error *e)
+{
+	struct address root = c->server;
+	struct ask q = {.method = "GET", .to = &root, .target = VIEW("/version"), .twice = true};
+	struct document d;
+	const char *version;
+	int r;
+
+	root.base[strlen(root.base) - strlen("/v1")] = '\0';
+	r = document_ask(c, &q, call, &d, e);
+	if (r < 0)
+		return r;
+	version = document_str(&d, d.json, "version");
+	*ret_version = mem_strdup(version ? version : "unknown");
+	document_done(&d);
+	return 0;
 }

@@ -263,6 +263,16 @@ def test_snapshots_images_and_volumes(osb, box, tmp_path):
     osb("volume", "rm", "cli-volume")
 
 
+def test_the_server_and_the_host(osb, box, server):
+    status = osb.json("server", "status")
+    assert status["url"].endswith(str(server.port)) and status["version"] and status["sandboxes"]["running"] >= 1
+    [row] = [row for row in osb.json("top") if row["id"] == box]
+    assert row["state"] == "Running" and row["memory_mib"] > 0
+    assert "CPU%" in osb("top")
+    findings = {f["check"]: f for f in osb.json("doctor")}
+    assert findings["kernel"]["status"] == "ok" and findings["cgroups"]["detail"].startswith("version")
+
+
 def test_configuration(osb, server, tmp_path):
     path = tmp_path / ".opensandbox" / "config.toml"
     nothing = {"OPEN_SANDBOX_DOMAIN": "", "OPEN_SANDBOX_API_KEY": ""}
