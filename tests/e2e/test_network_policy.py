@@ -8,6 +8,7 @@ import tempfile
 import pytest
 
 import network_world
+from image_tools import base  # noqa: F401
 from network_world import EGRESS_PORT, PolicedServer, World, eventually, policy
 from server_process import format_request
 
@@ -80,6 +81,16 @@ def test_addresses_are_refused_unless_a_rule_names_them(server, internet):
     assert server.fetch(box, f"http://{GOOD}/") == NO_CONNECTION
     assert not internet.seen(address=BAD) and not internet.seen(address=LITERAL)
     assert not internet.seen(address=GOOD)
+    server.delete(box)
+
+
+def test_images_of_others_are_policed_too(server, internet, base):  # noqa: F811
+    server.ok("POST", "/v1/images/import?name=small:1", base.tar, 201)
+    box = server.policed("allow good.test", image={"uri": "small:1"})
+    assert server.out(box, "busybox wget -q -O - http://good.test/small").strip() == "GET good.test /small"
+    for url in ("http://bad.test/", f"http://{BAD}/"):
+        assert server.run(box, f"busybox wget -q -O - {url}").exit_code != 0
+    assert not internet.seen(address=BAD)
     server.delete(box)
 
 
