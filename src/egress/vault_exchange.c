@@ -107,7 +107,7 @@ static struct http_exchange *let_go(struct request *r)
 
 static void fail(struct request *r, const char *message)
 {
-	char text[320];
+	char text[640]; /* a name, a sentence, and what an error says */
 
 	snprintf(text, sizeof(text), "%s cannot be reached, or broke off: %s\n", r->name, message);
 	refuse(let_go(r), 502, text);
