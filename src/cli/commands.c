@@ -66,6 +66,7 @@ const struct group cli_groups[] = {
 	{"image", "Images that the server has."},
 	{"sandbox", "Make, find and end sandboxes."},
 	{"server", "The server itself."},
+	{"skills", "What coding agents should know of osb."},
 	{"snapshot", "What a sandbox had written at one moment."},
 	{"volume", "Directories that outlive sandboxes."},
 	{0},
@@ -256,6 +257,21 @@ static const struct flag shell_flags[] = {
 	END,
 };
 
+#define AGENTS                                                                                     \
+	{'t', "target", "NAMES", FLAG_ONCE,                                                        \
+	 "claude (the default), cursor, codex, copilot, windsurf, cline, opencode, or all; "       \
+	 "commas between them."},                                                                  \
+		{0, "scope", "SCOPE", FLAG_ONCE,                                                   \
+		 "project (here, the default) or global (in your home)."},                         \
+	{                                                                                          \
+		0, "all-builtins", NULL, FLAG_ONCE, "All skills."                                  \
+	}
+static const struct flag install_flags[] = {
+	AGENTS,
+	{'f', "force", NULL, FLAG_ONCE, "Replace what is there."},
+	END,
+};
+static const struct flag uninstall_flags[] = {AGENTS, END};
 static const struct flag top_flags[] = {
 	{0, "interval", "DURATION", FLAG_ONCE, "How often it looks; 2s."},
 	{0, "once", NULL, FLAG_ONCE, "Look once, also on a terminal."},
@@ -381,6 +397,12 @@ const struct command cli_commands[] = {
 	 server_status},
 	{"shell", "ID", "A terminal in a sandbox.",
 	 "Ctrl-P Ctrl-Q leaves it running; --session comes back.", shell_flags, NULL, shell},
+	{"skills install", "[SKILL]", "Put skills where an agent finds them.", NULL, install_flags,
+	 SHOWN, skills_install},
+	{"skills list", NULL, "What there is.", NULL, NULL, SHOWN, skills_list},
+	{"skills show", "SKILL", "Print a skill.", NULL, NULL, "raw", skills_show},
+	{"skills uninstall", "[SKILL]", "Take them away again.", NULL, uninstall_flags, SHOWN,
+	 skills_uninstall},
 	{"snapshot create", "ID", "Take a snapshot of a sandbox.", NULL, snapshot_create_flags,
 	 SHOWN, snapshot_create},
 	{"snapshot delete", "SNAPSHOT", "Delete a snapshot.", NULL, NULL, SHOWN, snapshot_delete},

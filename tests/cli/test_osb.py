@@ -273,6 +273,33 @@ def test_the_server_and_the_host(osb, box, server):
     assert findings["kernel"]["status"] == "ok" and findings["cgroups"]["detail"].startswith("version")
 
 
+def test_skills(osb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [row["name"] for row in osb.json("skills", "list")]
+    assert len(names) == 6 and all(row["description"] for row in osb.json("skills", "list"))
+    known = commands(osb)
+    for name in names:
+        text = osb("skills", "show", name)
+        assert text.startswith(f"---\nname: {name}\n")
+        for words in re.findall(r"osb (?:-q )?((?:[a-z][a-z-]+ ?)+)", " ".join(re.findall(r"`([^`]+)`", text))):
+            word = words.split()
+            assert any(" ".join(word[:n]) in known for n in range(1, len(word) + 1)), f"{name}: osb {words}"
+    done = osb.json("skills", "install", "--all-builtins", "-t", "all")
+    assert len(done) == 42 and {row["status"] for row in done} == {"installed"}
+    assert (tmp_path / ".claude/skills/network-egress/SKILL.md").read_text() == osb("skills", "show", "network-egress")
+    again = osb.json("skills", "install", "--all-builtins", "-t", "all")
+    assert {row["status"] for row in again} == {"already_present"}
+    rules = tmp_path / ".windsurfrules"
+    rules.write_text("mine\n" + rules.read_text() + "mine too\n")
+    (tmp_path / ".claude/skills/network-egress/SKILL.md").write_text("changed")
+    osb("skills", "install", "network-egress", code=1)
+    assert osb.json("skills", "install", "network-egress", "-f")[0]["status"] == "updated"
+    assert {row["status"] for row in osb.json("skills", "uninstall", "--all-builtins", "-t", "all")} == {"removed"}
+    assert rules.read_text() == "mine\nmine too\n" and not list((tmp_path / ".claude/skills").iterdir())
+    osb("skills", "install", "nothing", code=2)
+    osb("skills", "install", "network-egress", "-t", "nobody", code=2)
+
+
 def test_configuration(osb, server, tmp_path):
     path = tmp_path / ".opensandbox" / "config.toml"
     nothing = {"OPEN_SANDBOX_DOMAIN": "", "OPEN_SANDBOX_API_KEY": ""}
