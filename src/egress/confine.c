@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,6 @@ static const char *const allowed[] = {
 	"sendmmsg",
 	"sendmsg",
 	"sendto",
-	"setsockopt",
 	"shutdown",
 	"splice",
 	/* files: the operator's lists, the policy, documents in memory, certificates */
@@ -157,6 +157,26 @@ static const int families[] = {AF_INET, AF_INET6};
 
 static const unsigned long ioctls[] = {FIONREAD, FIONBIO, TIOCOUTQ, TCGETS};
 
+/* Of the options of any socket of the Internet, those from 64 on change the host's own rules
+ * (iptables), for whoever has CAP_NET_ADMIN. */
+#define FIRST_OF_RULES 64
+
+static int allow_options(scmp_filter_ctx ctx)
+{
+	static const int harmless[] = {SOL_SOCKET, IPPROTO_TCP, IPPROTO_UDP};
+	static const int numbered[] = {IPPROTO_IP, IPPROTO_IPV6};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(harmless); i++)
+		r = allow_list_when(ctx, SCMP_SYS(setsockopt),
+				    SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)harmless[i], 0));
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(numbered); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), 2,
+				     SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)numbered[i], 0),
+				     SCMP_A2(SCMP_CMP_LT, FIRST_OF_RULES, 0));
+	return r;
+}
+
 static int allow_some(scmp_filter_ctx ctx)
 {
 	int r = allow_list_when(ctx, SCMP_SYS(socketpair), SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
@@ -166,6 +186,8 @@ static int allow_some(scmp_filter_ctx ctx)
 				    SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(ioctls); i++)
 		r = allow_list_when(ctx, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, ioctls[i], 0));
+	if (r == 0)
+		r = allow_options(ctx);
 	/* Limits may be read, not set; signals go to ourselves. */
 	if (r == 0)
 		r = allow_list_when(ctx, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0));

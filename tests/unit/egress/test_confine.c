@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -80,6 +84,43 @@ static int tcp_socket(void)
 static int udp6_socket(void)
 {
 	return result(socket(AF_INET6, SOCK_DGRAM, 0));
+}
+
+/* What the kernel itself says to it does not count: it must not hear of it. */
+static int iptables(void)
+{
+	char bytes[64] = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	return setsockopt(fd, IPPROTO_IP, 64, bytes, sizeof(bytes)) < 0 && errno == EPERM ? EPERM
+											  : 0;
+}
+
+static int ip6tables(void)
+{
+	char bytes[64] = {0};
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	return setsockopt(fd, IPPROTO_IPV6, 64, bytes, sizeof(bytes)) < 0 && errno == EPERM ? EPERM
+											    : 0;
+}
+
+static int address_of_the_host(void)
+{
+	char bytes[64] = {0};
+
+	return result(ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFADDR, bytes));
+}
+
+static int options(void)
+{
+	int on = 1, fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	return result(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0 ||
+				      setsockopt(fd, SOL_SOCKET, SO_MARK, &on, sizeof(on)) < 0 ||
+				      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0
+			      ? -1
+			      : 0);
 }
 
 static int pair(void)
@@ -162,6 +203,10 @@ static const struct {
 	{"packet socket", packet_socket, .works = false},
 	{"tcp socket", tcp_socket, .works = true},
 	{"udp6 socket", udp6_socket, .works = true},
+	{"iptables", iptables, .works = false},
+	{"ip6tables", ip6tables, .works = false},
+	{"an address of the host", address_of_the_host, .works = false},
+	{"options of sockets", options, .works = true},
 	{"socket pair", pair, .works = true},
 	{"program", program, .works = false},
 	{"new process", new_process, .works = false, .in_sanitized = true},
