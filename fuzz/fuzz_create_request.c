@@ -54,12 +54,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char data_dir[] = "/data", share_dir[] = "/srv/x/";
 	static char *allowed[] = {data_dir, share_dir, NULL};
 	static char pattern[] = "opensandbox/code-interpreter:*", image[] = "host";
+	static char mode[] = "dns+nft";
 	static struct config_alias alias = {.pattern = pattern, .image = image};
 	const struct config config = {
 		.max_sandbox_timeout_seconds = 86400,
 		.aliases = &alias,
 		.aliases_n = 1,
 		.allowed_host_paths = {.v = allowed, .len = 2},
+		.network = true,
+		.egress_mode = mode,
+		.egress_max_rules = 64,
 	};
 	struct failure f = FAILURE_NONE;
 	struct sandbox_spec spec;
@@ -77,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(spec.entrypoint.len == 0 || spec.entrypoint.v[0][0]);
 	assert(spec.runtime_limits.pids > 0);
 	check_volumes(&spec.volumes);
+	assert(spec.network.policy ||
+	       (!spec.network.credential_proxy && spec.network.settings.n == 0));
 	for (size_t i = 0; i < spec.env.n; i++)
 		assert(spec.env.v[i].name[0] && !strchr(spec.env.v[i].name, '='));
 	check_stored(&spec);
