@@ -17,6 +17,9 @@
 #include "codec/json_writer.h"
 #include "codec/url.h"
 
+#define TAIL_BYTES 256 /* by so many the end of what was printed is known again */
+#define FOLLOW_MS  500
+
 /* Members that the answer may lack are null. */
 static int show_content(struct cli *c, const struct json *v)
 {
@@ -81,6 +84,89 @@ int diagnostics_logs(struct cli *c)
 int diagnostics_events(struct cli *c)
 {
 	return diagnostics(c, "events");
+}
+
+/* ---- what the sandbox's own program prints ---- */
+
+/* The content of an answer; NULL after a message. */
+static char *get_logs(struct cli *c, osb_sandbox *s)
+{
+	osb_cleanup(json_freep) struct json *v = NULL;
+	osb_cleanup(mem_freep) char *text = NULL;
+	struct err e = ERR_NONE;
+	struct view content = VIEW_NONE;
+
+	if (osb_diagnostics(s, "logs", "container", &c->call, &text, &c->e) < 0) {
+		cli_fail(c);
+		return NULL;
+	}
+	if (json_parse(view_of(text), 0, &v, &e) < 0)
+		return mem_strdup("");
+	(void)json_str(json_get(v, "content"), &content);
+	return mem_strndup(content.p ? content.p : "", content.len);
+}
+
+/* What has come since: behind the end of what was there, wherever that stands now. */
+static const char *news(const char *before, const char *now)
+{
+	size_t n = strlen(before), known = MIN(n, (size_t)TAIL_BYTES);
+	const char *end = before + n - known, *found = NULL;
+
+	if (!known)
+		return now;
+	if (strncmp(now, before, n) == 0)
+		return now + n;
+	for (const char *p = now; (p = strstr(p, end)); p++)
+		found = p + known;
+	return found ? found : now;
+}
+
+/* The last lines of it. */
+static const char *last_lines(const char *text, uint32_t lines)
+{
+	const char *p = text + strlen(text);
+
+	if (p > text && p[-1] == '\n')
+		p--;
+	for (; p > text; p--)
+		if (p[-1] == '\n' && --lines == 0)
+			return p;
+	return text;
+}
+
+int logs(struct cli *c)
+{
+	osb_cleanup(mem_freep) char *before = NULL;
+	const char *count = cli_flag(c, "tail");
+	uint32_t lines = 0;
+	osb_sandbox *s;
+	int code = 0;
+
+	if (count && (!num_parse_u32(view_of(count), &lines) || lines < 1))
+		return cli_usage(c, "--tail: '%s' is no number from 1 on", count);
+	s = cli_sandbox(c);
+	if (!s)
+		return CLI_FAILED;
+	do {
+		char *now = get_logs(c, s);
+		const char *text = now;
+
+		if (!now) {
+			code = c->e.code == OSB_ERR_CANCELLED ? CLI_INTERRUPTED : CLI_FAILED;
+			break;
+		}
+		if (before)
+			text = news(before, now);
+		else if (lines)
+			text = last_lines(now, lines);
+		code = show_raw(c, view_of(text));
+		free(before);
+		before = now;
+		if (code == 0 && cli_has(c, "follow"))
+			code = cli_pause(c, FOLLOW_MS);
+	} while (code == 0 && cli_has(c, "follow"));
+	osb_sandbox_free(s);
+	return cli_has(c, "follow") && code == CLI_INTERRUPTED ? 0 : code;
 }
 
 /* ---- the older forms ---- */

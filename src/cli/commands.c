@@ -272,6 +272,11 @@ static const struct flag install_flags[] = {
 	END,
 };
 static const struct flag uninstall_flags[] = {AGENTS, END};
+static const struct flag follow_flags[] = {
+	{'f', "follow", NULL, FLAG_ONCE, "Go on until interrupted."},
+	{'n', "tail", "N", FLAG_ONCE, "Only the last lines of what there is."},
+	END,
+};
 static const struct flag top_flags[] = {
 	{0, "interval", "DURATION", FLAG_ONCE, "How often it looks; 2s."},
 	{0, "once", NULL, FLAG_ONCE, "Look once, also on a terminal."},
@@ -375,6 +380,7 @@ const struct command cli_commands[] = {
 	 image_push},
 	{"image rm", "NAME", "Remove an image or one of its names.", NULL, image_rm_flags, SHOWN,
 	 image_rm},
+	{"logs", "ID", "What the sandbox's own program prints.", NULL, follow_flags, "raw", logs},
 	{"man", "DIR", "Write the man pages into a directory.", NULL, NULL, NULL, man_pages},
 	{"run", "IMAGE -- COMMAND...", "A sandbox for one command; nothing is left of it.",
 	 "Output is printed as it comes, and osb ends with the command's exit code. Ctrl-C "

@@ -263,6 +263,23 @@ def test_snapshots_images_and_volumes(osb, box, tmp_path):
     osb("volume", "rm", "cli-volume")
 
 
+def test_logs_are_followed(osb):
+    script = "echo one; echo two; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo three; sleep 1000"
+    box = osb("-q", "sandbox", "create", "-i", IMAGE, *[word for w in ("sh", "-c", script)
+                                                         for word in ("--entrypoint", w)]).strip()
+    try:
+        eventually(lambda: "two" in osb("logs", box))
+        assert "one" not in osb("logs", box, "-n", "1")
+        with subprocess.Popen([program(), "logs", "-f", box], env=osb.env, stdout=subprocess.PIPE, text=True) as p:
+            assert "one" in p.stdout.readline() and "two" in p.stdout.readline()
+            osb("file", "write", box, "/tmp/go", "-c", "")
+            assert "three" in p.stdout.readline()
+            p.send_signal(signal.SIGINT)
+            assert p.wait(60) == 0
+    finally:
+        osb("sandbox", "kill", box)
+
+
 def test_the_server_and_the_host(osb, box, server):
     status = osb.json("server", "status")
     assert status["url"].endswith(str(server.port)) and status["version"] and status["sandboxes"]["running"] >= 1
