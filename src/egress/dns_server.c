@@ -43,6 +43,7 @@ struct question {
 	struct list link; /* under way, or spare */
 	struct dns_server *server;
 	struct dns_asker asker;
+	bool abandoned; /* nobody wants the answer; it is still asked for, and counts */
 	struct dns_tcp_client *client; /* NULL = over UDP: */
 	struct sockaddr_in from;
 };
@@ -256,9 +257,9 @@ static void on_answered(struct dns_wait *w, struct view kept)
 {
 	struct question *q = container_of(w, struct question, wait);
 
-	if (kept.len > 0)
+	if (kept.len > 0 && !q->abandoned)
 		answer(q, kept, 0);
-	else
+	else if (!q->abandoned)
 		refuse(q, DNS_SERVFAIL);
 	give_back(q);
 }
@@ -407,8 +408,10 @@ static void on_tcp_gone(void *arg, struct dns_tcp_client *c)
 	list_each_safe (it, next, &d->under_way) {
 		struct question *q = list_entry(it, struct question, link);
 
-		if (q->client == c)
-			give_back(q);
+		if (q->client == c) {
+			q->client = NULL;
+			q->abandoned = true;
+		}
 	}
 }
 
