@@ -107,23 +107,18 @@ def first_sandbox(server):
     print(f"output    {chr(10).join(out)}")
     print(f"took      {(created - before) * 1000:.1f} ms to create the sandbox, "
           f"{(done - before) * 1000:.1f} ms until the output was here\n")
-    return box, headers.get("X-EXECD-ACCESS-TOKEN", "")
+    return box
 
 
-def say_next(server, box, token):
-    url = f"http://127.0.0.1:{server.port}"
-    print(f"""The server listens on {url}; its API key is {server.key}.  In another terminal:
+def say_next(server, box):
+    print(f"""The server listens on http://127.0.0.1:{server.port}; its API key is {server.key}.  In another terminal:
 
-  # another sandbox
-  curl -s {url}/v1/sandboxes -H 'OPEN-SANDBOX-API-KEY: {server.key}' \\
-    -d '{{"image":{{"uri":"host"}},"entrypoint":["tail","-f","/dev/null"],"resourceLimits":{{}},"timeout":600}}'
+  export OPEN_SANDBOX_DOMAIN=127.0.0.1:{server.port} OPEN_SANDBOX_API_KEY={server.key}
 
-  # all of them
-  curl -s {url}/v1/sandboxes -H 'OPEN-SANDBOX-API-KEY: {server.key}'
-
-  # a command in the first one; its output comes as it is made
-  curl -sN {url}/sandboxes/{box}/proxy/44772/command \\
-    -H 'X-EXECD-ACCESS-TOKEN: {token}' -d '{{"command":"id; ls /"}}'
+  build/osb run host -- python3 -c 'print(6 * 7)'   # a sandbox for one command
+  build/osb sandbox list                            # all of them
+  build/osb command run {box} -- ls /
+  build/osb shell {box}
 
   # the same with the Python SDK (pip install opensandbox)
   import asyncio
@@ -148,8 +143,8 @@ def once():
     server = Server(state, port)
     try:
         server.wait()
-        box, token = first_sandbox(server)
-        say_next(server, box, token)
+        box = first_sandbox(server)
+        say_next(server, box)
         server.ask("DELETE", f"/v1/sandboxes/{box}")
         print("The sandbox is deleted and the server ends; `make run` starts one that stays.")
     finally:
@@ -170,8 +165,8 @@ def stay(state, port):
     box = None
     try:
         server.wait()
-        box, token = first_sandbox(server)
-        say_next(server, box, token)
+        box = first_sandbox(server)
+        say_next(server, box)
         print(f"State is in {state}.  Ctrl-C ends the server; other sandboxes than the first stay "
               "for the next one.", flush=True)
         return server.process.wait()

@@ -403,14 +403,26 @@ def test_a_closed_pipe_is_no_crash(osb, box):
     assert done.stdout == "1\n"
 
 
-def test_the_page_s_example(osb, tmp_path):
-    text = (ROOT / "docs" / "cli.md").read_text()
-    [block] = re.findall(r"```sh\n(.*?)```", text, re.S)
+def run_example(osb, page, where):
+    """The first sh block of a page, with this server and this program; what it prints."""
+    block = re.search(r"```sh\n(.*?osb.*?)```", (ROOT / page).read_text(), re.S).group(1)
     lines = [line for line in block.splitlines() if not line.startswith("export ")]
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "a").write_text("a")
+    (where / "build").symlink_to(program().parent)
     env = {**osb.env, "PATH": f"{program().parent}:{osb.env['PATH']}"}
-    done = subprocess.run(["bash", "-euc", "\n".join(lines)], env=env, cwd=tmp_path, capture_output=True, text=True,
+    done = subprocess.run(["bash", "-euc", "\n".join(lines)], env=env, cwd=where, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("42\n") and "3.14159" in done.stdout
+    return done.stdout
+
+
+def test_the_page_s_example(osb, tmp_path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a").write_text("a")
+    said = run_example(osb, "docs/cli.md", tmp_path)
+    assert said.startswith("42\n") and "3.14159" in said
+
+
+def test_the_readme_s_example(osb, tmp_path):
+    (tmp_path / "README.md").write_text("read me")
+    said = run_example(osb, "README.md", tmp_path)
+    assert said.startswith("42\nLinux ")
