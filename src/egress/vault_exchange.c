@@ -48,6 +48,7 @@ struct request {
 	struct tls_bridge *bridge;
 	struct http_call *call;
 	struct relay *relay;
+	bool relays;	/* counts as a connection of the sandbox */
 	bool reused;	/* the connection has had another life */
 	bool streaming; /* the client's body is being read: it cannot be sent twice */
 	bool answering; /* the head of the answer has been passed on */
@@ -69,6 +70,8 @@ static void request_free(struct request *r)
 	tls_cancel(r->bridge);
 	http_call_free(r->call);
 	relay_free(r->relay);
+	if (r->relays)
+		r->proxy->conns_n--;
 	vault_held_unref(r->held);
 	end_body(r);
 	free(r->keep_as);
@@ -189,6 +192,8 @@ static void become_relay(struct request *r, const struct http1_head *h)
 	http_reply_header(r->x, "Connection", VIEW("Upgrade"));
 	http_on_gone(r->x, NULL, NULL);
 	client = http_upgrade(take_ptr(r->x), 101, &client_rest);
+	r->relays = true;
+	r->proxy->conns_n++;
 	if (relay_new(r->proxy->box->egress->loop, client, &client_rest, server, &server_rest,
 		      /* idle_ms= */ 0, on_relayed, r, &r->relay, &e) < 0)
 		request_free(r);

@@ -61,7 +61,8 @@ bool vault_request_stays(const struct http1_head *h, struct view name)
 
 	if (http1_hop_by_hop(name) || view_iis(name, "Content-Length") || view_iis(name, "Expect"))
 		return true;
-	if (name.len >= sizeof(text))
+	/* Nobody takes the host off that was checked. */
+	if (name.len >= sizeof(text) || view_iis(name, "Host"))
 		return false;
 	memcpy(text, name.p, name.len);
 	text[name.len] = '\0';
@@ -97,11 +98,17 @@ static int put_header(struct arena *a, const struct vault_binding *b, const stru
 	return 0;
 }
 
+/* To WebSocket alone: in HTTP/2 nobody would look at the headers of answers. */
+static bool upgrades(const struct http1_head *h, struct view *ret)
+{
+	return h->upgrade && !h->chunked && h->length == 0 && http1_header(h, "Upgrade", ret) &&
+	       view_iis(*ret, "websocket");
+}
+
 static int put_headers(struct http_exchange *x, const struct vault_binding *b,
 		       struct vault_request_out *out)
 {
 	const struct http1_head *h = http_head(x);
-	bool upgrades = h->upgrade && !h->chunked && h->length == 0;
 	size_t more = (b ? vault_headers(b) : 0) + 1;
 	struct view upgrade;
 
@@ -115,7 +122,7 @@ static int put_headers(struct http_exchange *x, const struct vault_binding *b,
 		    put_header(http_arena(x), b, in, out) < 0)
 			return -E2BIG;
 	}
-	if (upgrades && http1_header(h, "Upgrade", &upgrade))
+	if (upgrades(h, &upgrade))
 		out->headers[out->headers_n++] = (struct http1_header){VIEW("Upgrade"), upgrade};
 	for (size_t i = 0; b && i < vault_headers(b); i++) {
 		struct http1_header *to = &out->headers[out->headers_n++];

@@ -68,6 +68,8 @@ static int put_redirects(const struct net_table_options *o, struct buf *b)
 		"\t\tip daddr @" NET_SET_EXEMPT "4 meta l4proto { tcp, udp } th dport 53 accept\n"
 		"\t\tmeta nfproto ipv4 udp dport 53 redirect to :%u\n"
 		"\t\tmeta nfproto ipv4 tcp dport 53 redirect to :%u\n"
+		/* Refused by the filter, not by whoever they were led to. */
+		"\t\tip daddr @" NET_SET_DOH "4 tcp dport 443 accept\n"
 		"\t\tip daddr @" NET_SET_VAULT "4 tcp dport { 80, 443 } redirect to :%u\n"
 		"\t\tip daddr @" NET_SET_DIVERT "4 tcp dport { 80, 443 } redirect to :%u\n"
 		"\t}\n",

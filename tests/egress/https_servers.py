@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _body(self):
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             body = b""
-            while size := int(self.rfile.readline(), 16):
+            while size := int(self.rfile.readline() or b"0", 16):
                 body += self.rfile.read(size)
                 self.rfile.readline()
             self.rfile.readline()
