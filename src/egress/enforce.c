@@ -157,6 +157,8 @@ int enforce_policy(struct box *b, struct err *e)
 	}
 	leases_revise(b, batch);
 	r = nfset_commit(b->fds[RUNTIME_NET_SETS], batch, e);
+	if (r == 0)
+		leases_revised(b);
 	nfset_batch_free(batch);
 	return r;
 }

@@ -40,8 +40,9 @@
 struct lease {
 	struct list link; /* oldest first */
 	bool v6;
-	bool granted;  /* in the kernel's dynamic set */
-	bool diverted; /* in its vault set */
+	bool granted;				/* in the kernel's dynamic set */
+	bool diverted;				/* in its vault set */
+	bool will_be_granted, will_be_diverted; /* when the change under way is made */
 	bool in_use, was_in_use;
 	uint8_t bytes[16];
 	uint64_t until_us;
@@ -54,7 +55,8 @@ struct leases {
 	struct list all;
 	size_t name_bytes;
 	struct loop_timer *poll;
-	bool begun; /* its first policy is in force */
+	bool begun;	/* its first policy is in force */
+	bool strangers; /* the kernel may have some of which there is no record */
 };
 
 struct key {
@@ -234,6 +236,7 @@ static void forget(struct leases *l, const struct dns_address *v, size_t n)
 		if (x)
 			drop(l, x);
 	}
+	l->strangers = true;
 }
 
 int leases_grant(struct box *b, const char *name, const struct dns_address *v, size_t n,
@@ -259,18 +262,6 @@ int leases_grant(struct box *b, const char *name, const struct dns_address *v, s
 	return 0;
 }
 
-static void put_all(struct leases *l, const char *set, bool diverted, struct nfset_batch *batch,
-		    uint64_t now)
-{
-	list_each_safe (it, next, &l->all) {
-		struct lease *x = list_entry(it, struct lease, link);
-		struct nfset_element v = element_of(x, now);
-
-		if (x->until_us > now && (diverted ? x->diverted : x->granted))
-			nfset_add(batch, set, &v, 1);
-	}
-}
-
 static bool any_diverted(const struct box *b, const struct lease *x)
 {
 	for (size_t i = 0; i < NAMES_MAX && x->names[i]; i++)
@@ -279,43 +270,63 @@ static bool any_diverted(const struct box *b, const struct lease *x)
 	return false;
 }
 
-static void say_diverted(struct leases *l, struct nfset_batch *batch, uint64_t now)
+/* What differs between before and after; or all of it, where nothing is there before. */
+static void say(struct nfset_batch *batch, const char *set, const struct nfset_element *v,
+		bool before, bool after)
 {
-	list_each_safe (it, next, &l->all) {
-		struct lease *x = list_entry(it, struct lease, link);
-
-		x->diverted = x->granted && any_diverted(l->box, x);
-	}
-	nfset_flush(batch, NET_SET_VAULT);
-	put_all(l, NET_SET_VAULT, /* diverted= */ true, batch, now);
+	if (after && !before)
+		nfset_renew(batch, set, v, 1);
+	else if (before && !after)
+		nfset_remove(batch, set, v, 1);
 }
 
-/* Everything is said anew, so that what has no record goes, too; but not by the first policy: it is
- * the one under which an earlier egress granted it. */
+/* The first policy is the one under which an earlier egress granted what there is no record of: it
+ * stays.  With the next one it goes. */
 void leases_revise(struct box *b, struct nfset_batch *batch)
 {
 	struct leases *l = b->leases;
 	uint64_t now = clock_mono_us();
+	bool anew = l->begun && l->strangers;
+
+	if (anew) {
+		nfset_flush(batch, NET_SET_DYNAMIC);
+		nfset_flush(batch, NET_SET_VAULT);
+	}
+	list_each_safe (it, next, &l->all) {
+		struct lease *x = list_entry(it, struct lease, link);
+		struct nfset_element v = element_of(x, now);
+
+		x->will_be_granted = x->until_us > now && any_allowed(b, x);
+		x->will_be_diverted = x->will_be_granted && any_diverted(b, x);
+		say(batch, NET_SET_DYNAMIC, &v, !anew && x->granted, x->will_be_granted);
+		say(batch, NET_SET_VAULT, &v, !anew && x->diverted, x->will_be_diverted);
+	}
+}
+
+void leases_revised(struct box *b)
+{
+	struct leases *l = b->leases;
 
 	list_each_safe (it, next, &l->all) {
 		struct lease *x = list_entry(it, struct lease, link);
 
-		x->granted = any_allowed(b, x);
+		x->granted = x->will_be_granted;
+		x->diverted = x->will_be_diverted;
 	}
-	if (l->begun) {
-		nfset_flush(batch, NET_SET_DYNAMIC);
-		put_all(l, NET_SET_DYNAMIC, /* diverted= */ false, batch, now);
-		say_diverted(l, batch, now);
-	}
+	l->strangers = !l->begun;
 	l->begun = true;
 }
 
 int leases_divert(struct box *b, struct err *e)
 {
 	osb_cleanup(nfset_batch_freep) struct nfset_batch *batch = nfset_batch_new(NET_TABLE);
+	int r;
 
-	say_diverted(b->leases, batch, clock_mono_us());
-	return commit(b, batch, e);
+	leases_revise(b, batch);
+	r = commit(b, batch, e);
+	if (r == 0)
+		leases_revised(b);
+	return r;
 }
 
 const char *leases_name(const struct box *b, bool v6, const uint8_t bytes[16])
@@ -379,9 +390,11 @@ static void poll_connections(void *arg)
 	tidy(l, batch, now);
 	if (r == 0)
 		r = commit(l->box, batch, &e);
-	if (r < 0)
+	if (r < 0) {
+		l->strangers = true;
 		log_line(LOG_WARN, "cannot prolong what is in use, retrying",
 			 LOG_S("box", l->box->id), LOG_S("err", e.msg));
+	}
 	start_timer(l);
 }
 

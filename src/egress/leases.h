@@ -28,8 +28,9 @@ osb_must_check int leases_grant(struct box *b, const char *name, const struct dn
 				size_t n, struct err *e);
 
 /* Into a change of the kernel's sets: gives and takes back what box->effective now says about the
- * names. */
+ * names.  When it was made: leases_revised(). */
 void leases_revise(struct box *b, struct nfset_batch *batch);
+void leases_revised(struct box *b);
 
 /* Addresses of names with which the vault has business lead to the proxy (NET_SET_VAULT); called
  * when its bindings have changed, too. */
