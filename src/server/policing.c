@@ -132,6 +132,16 @@ const struct egress_client_events policing_events = {
 	.changed = changed,
 };
 
+/* One of before there were tokens has got its own just now. */
+static void keep_token(struct sandboxes *s, struct sandbox *b)
+{
+	struct err e = ERR_NONE;
+
+	if (!b->spec_text && sandboxes_save(s, b, &e) < 0)
+		log_line(LOG_WARN, "cannot keep a sandbox's token, another start makes another",
+			 LOG_S("box", b->id), LOG_S("err", e.msg));
+}
+
 void policing_set_egress(struct sandboxes *s, struct egress_client *c)
 {
 	s->egress = c;
@@ -140,6 +150,7 @@ void policing_set_egress(struct sandboxes *s, struct egress_client *c)
 	list_each_safe (it, next, &s->all) {
 		struct sandbox *b = list_entry(it, struct sandbox, link);
 
+		keep_token(s, b);
 		if (policing_is_on(b) && b->handle.pid > 0 && !sandbox_is_over(b))
 			egress_client_hold(c, b->id, NULL, NULL);
 	}

@@ -1,8 +1,10 @@
 """What sandboxes with a network policy reach, and that it stays so whoever is killed."""
+import contextlib
 import json
 import os
 import pathlib
 import signal
+import sqlite3
 import tempfile
 
 import pytest
@@ -452,6 +454,25 @@ def test_what_was_answered_is_never_lost(server, internet):
         assert kept == wanted if status == 200 else kept in (now, wanted), (victim, status, kept)
         now = kept
     server.delete(box)
+
+
+def test_sandboxes_of_an_older_server_get_a_token_once(make_server, internet):
+    server = make_server()
+    box = server.create()["id"]
+    server.stop()
+    with contextlib.closing(sqlite3.connect(server.state_dir / "db" / "server.db")) as db, db:
+        (text,) = db.execute("SELECT spec FROM sandboxes WHERE id = ?", (box,)).fetchone()
+        spec = json.loads(text)
+        del spec["network"]
+        db.execute("UPDATE sandboxes SET spec = ? WHERE id = ?", (json.dumps(spec), box))
+    server.start()
+    token = server.egress_token(box)
+    assert server.policy_of(box)["mode"] == "allow_all"
+    server.kill_all()
+    server.start()
+    assert server.egress_token(box) == token
+    server.replace_policy(box, "allow good.test")
+    assert server.fetch(box, "http://good.test/").strip() == "GET good.test /"
 
 
 # Echoes through one connection, asks for a name and knocks at a forbidden door, again and again.
