@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import socket
+import subprocess
 import threading
 import uuid
 
@@ -145,6 +146,27 @@ def test_a_change_that_is_not_recorded_does_not_hold(servers, egress, worker, ma
     assert policy["egress"] == [{"action": "allow", "target": HERE}]
     worker.saves = True
     assert patch(egress, ident, "allow", THERE)[0] == 200
+
+
+def test_what_the_kernel_refuses_does_not_hold(servers, egress, worker, make_box, table):
+    """A set is away, as it never is: nothing is answered as if it were there."""
+    box, ident = make_box(), new_id()
+    worker.add(ident, box, rules("one.test"), "t")
+    r = box.run("nft", "flush chain inet opensandbox output; add rule inet opensandbox output accept; "
+                       "delete set inet opensandbox dyn4", root=True)
+    assert r.returncode == 0, r.stderr
+    assert box.ask("one.test").rcode == 2, "an address that would not be reached is not told"
+    status, text = patch(egress, ident, "allow", THERE)
+    assert status == 500 and "sets" in text
+    policy = json.loads(egress.request("GET", f"/boxes/{ident}/policy", token="t")[1])["policy"]
+    assert [r["target"] for r in policy["egress"]] == ["one.test"]
+    assert not worker.documents, "nor recorded"
+    with box.namespace.inside():
+        subprocess.run(["nft", "delete", "table", "inet", "opensandbox"], check=True)
+        subprocess.run(["nft", "-f", "-"], input=table, text=True, check=True)
+    assert patch(egress, ident, "allow", THERE)[0] == 200
+    assert box.ask("one.test").addresses == [HERE]
+    assert box.reaches(HERE, 8000) and box.reaches(THERE, 8000) and not box.reaches("198.18.3.3", 8000)
 
 
 def test_leases_come_back_with_the_old_policy(servers, egress, worker, make_box):
