@@ -70,13 +70,19 @@ static bool forgiven(const struct box *b, const struct decision *d)
 	return box_is_lenient(b) && !(d->rule && d->rule->always && !d->rule->allow);
 }
 
+/* The kernel tells its links which groups it listens to; no program has asked for that. */
+static bool is_housekeeping(const struct nflog_packet *p, const struct ip_packet *f)
+{
+	return f->v6 && f->to[0] == 0xff && p->uid < 0;
+}
+
 static void take(void *arg, const struct nflog_packet *p)
 {
 	struct box *b = ((struct flow_log *)arg)->box;
 	struct decision d = {.kind = DECISION_FLOW, .has_address = true, .pid = -1};
 	struct ip_packet f;
 
-	if (!ip_packet_read(p->payload, &f))
+	if (!ip_packet_read(p->payload, &f) || is_housekeeping(p, &f))
 		return;
 	d.allowed = view_is(p->prefix, "a");
 	d.v6 = f.v6;
