@@ -5,9 +5,10 @@
  * no fixed size is a document: JSON in a memfd, always the first descriptor.
  *
  * A document describes a sandbox: {"policy": {...}, "token": "...", "credentialProxy": bool,
- * "vault": {...} or absent, "settings": {...} or absent}.  `settings` are the request's
- * OPENSANDBOX_EGRESS_* variables.  The worker passes `vault` back as it got it, and keeps it in
- * memory alone.
+ * "vault": {...} or absent, "vaultHosts": [...] or absent, "settings": {...} or absent}.
+ * `settings` are the request's OPENSANDBOX_EGRESS_* variables.  The worker passes `vault` back as
+ * it got it, and keeps it in memory alone; the names of its hosts are in the sandbox's record.
+ * Where there are hosts and no vault, it was lost, and they are closed.
  *
  * Every connection begins with what egress has: a CHANGED for each of its boxes, then HELLO.  A
  * worker that was started again learns of vaults that way; it gives what is missing or different

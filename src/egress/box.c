@@ -134,7 +134,7 @@ struct document {
 	struct view token;
 	bool credential_proxy;
 	const struct json *variables;
-	const struct json *vault; /* NULL = none */
+	const struct json *vault, *vault_hosts; /* NULL = none */
 };
 
 static int read_document(const struct json *v, struct document *ret, struct err *e)
@@ -152,6 +152,7 @@ static int read_document(const struct json *v, struct document *ret, struct err 
 	if (r >= 0)
 		r = json_field_object(v, "settings", &d.variables, e);
 	d.vault = json_get(v, "vault");
+	d.vault_hosts = json_get(v, "vaultHosts");
 	/* Whoever kept it knew the limit. */
 	if (r >= 0)
 		r = net_policy_from_json(policy, /* max= */ 0, &d.policy, e);
@@ -188,11 +189,11 @@ void box_write_document(const struct box *b, struct json_writer *w)
 /* ---- life ---- */
 
 /* A vault that cannot be read closes its proxy; the sandbox goes on without. */
-static void take_vault(struct box *b, const struct json *v)
+static void take_vault(struct box *b, const struct document *d)
 {
 	struct err e = ERR_NONE;
 
-	if (vault_proxy_restore(b, v, &e) < 0)
+	if (vault_proxy_restore(b, d->vault, d->vault_hosts, &e) < 0)
 		log_line(LOG_ERROR, "a sandbox's vault is lost", LOG_S("box", b->id),
 			 LOG_S("err", e.msg));
 }
@@ -217,7 +218,7 @@ int box_new(struct egress *g, const char *id, const struct json *document,
 		r = vault_proxy_new(b, &b->vault, e);
 	}
 	if (r == 0) {
-		take_vault(b, d.vault);
+		take_vault(b, &d);
 		r = open_parts(b, e);
 	}
 	net_policy_done(&d.policy);
@@ -263,8 +264,8 @@ int box_update(struct box *b, const struct json *document, struct err *e)
 	old_effective = b->effective;
 	take_document(b, &d);
 	/* Whoever has forgotten it learns it from us. */
-	if (d.vault)
-		take_vault(b, d.vault);
+	if (d.vault || !vault_proxy_knows(b))
+		take_vault(b, &d);
 	r = enforce_policy(b, e);
 	if (r < 0) {
 		net_policy_done(&b->policy);

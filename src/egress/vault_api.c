@@ -168,7 +168,9 @@ struct change {
 	struct box *box;
 	struct http_exchange *x; /* NULL once the client has gone */
 	struct vault_held *old;	 /* what holds again if the change fails */
-	int status;		 /* of the answer */
+	struct strv lost;
+	bool broken;
+	int status; /* of the answer */
 };
 
 static void on_gone(struct http_exchange *x, void *arg)
@@ -203,6 +205,9 @@ static void on_saved(void *arg, const struct err *e)
 	if (e && p) {
 		vault_held_unref(p->held);
 		p->held = take_ptr(c->old);
+		p->lost = c->lost;
+		c->lost = STRV_INIT;
+		p->broken = c->broken;
 		/* It held before, so nothing is open that was not. */
 		(void)!divert(c->box, &ignored);
 	}
@@ -211,6 +216,7 @@ static void on_saved(void *arg, const struct err *e)
 	if (c->x)
 		answer(c->x, c, e);
 	vault_held_unref(c->old);
+	strv_done(&c->lost);
 	free(c);
 }
 
@@ -224,7 +230,11 @@ static void change(struct box *b, struct http_exchange *x, struct vault *next, i
 	c->x = x;
 	c->old = p->held;
 	c->status = status;
+	c->lost = p->lost;
+	c->broken = p->broken;
 	p->held = next ? vault_held_new(next) : NULL;
+	p->lost = STRV_INIT;
+	p->broken = false;
 	p->changing = true;
 	http_on_gone(x, on_gone, c);
 	if (divert(b, &e) < 0)
@@ -302,7 +312,7 @@ static void write_vault(struct box *b, struct http_exchange *x)
 		return;
 	}
 	if (view_is(http_head(x)->method, "DELETE")) {
-		if (!b->vault->held)
+		if (!b->vault->held && !b->vault->broken && b->vault->lost.len == 0)
 			reply_missing(x);
 		else if (b->vault->changing)
 			api_reply_text(x, 409,

@@ -433,6 +433,11 @@ static void handle(struct vault_conn *c, struct http_exchange *x, bool may_look)
 	char name[256];
 	int status;
 
+	if (c && c->proxy && c->proxy->lost.len > 0) {
+		vault_note(c->proxy, &c->dst, c->name, c->https, VAULT_LOST);
+		refuse(x, 503, VAULT_LOST "\n");
+		return;
+	}
 	if (!c || !c->proxy || c->proxy->broken || !c->proxy->held) {
 		refuse(x, 503, "the credential vault is not available\n");
 		return;

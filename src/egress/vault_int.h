@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/macro.h"
+#include "base/strv.h"
 #include "base/view.h"
 #include "policy/vault.h"
 
@@ -39,6 +40,7 @@ struct vault_proxy {
 	struct box *box;
 	struct vault_held *held; /* NULL = no vault */
 	bool broken;		 /* there was one, and it cannot be read */
+	struct strv lost;	 /* hosts of one that nobody has any more; empty beside `held` */
 	bool changing;		 /* the worker is being told of a new one */
 	struct loop_fd *listener;
 	struct loop_timer *pause; /* of the listener, when there are no descriptors */
@@ -54,6 +56,9 @@ static inline const struct vault *vault_of(const struct vault_proxy *p)
 {
 	return p->held ? p->held->vault : NULL;
 }
+
+/* Hosts of a vault that was lost stay closed until there is another one, or is to be none. */
+#define VAULT_LOST "the credential vault was lost when the server was restarted: create it again"
 
 /* Where a connection was meant to go. */
 struct vault_dst {

@@ -20,6 +20,7 @@
 #include "codec/tls_hello.h"
 #include "egress/box.h"
 #include "egress/egress.h"
+#include "egress/leases.h"
 #include "egress/vault_int.h"
 #include "net/connect.h"
 #include "net/http_adopt.h"
@@ -92,6 +93,14 @@ static void on_connected(void *arg, int fd, const struct err *e)
 	(void)e;
 }
 
+/* It says no name, but goes where one leads that must not be reached. */
+static bool is_lost(const struct vault_conn *c)
+{
+	const char *name = leases_name(c->proxy->box, c->dst.v6, c->dst.bytes);
+
+	return !c->name[0] && name && vault_hosts_have(&c->proxy->lost, view_of(name));
+}
+
 static void pass(struct vault_conn *c)
 {
 	const char *why = vault_refusal(c->proxy, &c->dst, c->name);
@@ -99,6 +108,8 @@ static void pass(struct vault_conn *c)
 
 	if (c->proxy->broken)
 		why = "the vault cannot be read";
+	else if (is_lost(c))
+		why = VAULT_LOST;
 	vault_note(c->proxy, &c->dst, c->name, c->https, why);
 	if (why || vault_connect(c->proxy, &c->dst, on_connected, c, &c->connect, &e) < 0)
 		vault_conn_free(c);
@@ -174,11 +185,19 @@ static void decrypt(struct vault_conn *c)
 
 /* ---- whom does it ask for? ---- */
 
+static bool is_bound(const struct vault_conn *c)
+{
+	struct view name = view_of(c->name);
+
+	return name.len && (vault_binds_over(vault_of(c->proxy), name, c->https) ||
+			    vault_hosts_have(&c->proxy->lost, name));
+}
+
 static void decide(struct vault_conn *c)
 {
 	loop_timer_stop(c->timer);
 	loop_fd_free(take_ptr(c->watch));
-	if (!c->name[0] || !vault_binds_over(vault_of(c->proxy), view_of(c->name), c->https))
+	if (!is_bound(c))
 		pass(c);
 	else if (c->https)
 		decrypt(c);

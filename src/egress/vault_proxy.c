@@ -109,6 +109,7 @@ void vault_proxy_free(struct vault_proxy *p)
 	list_each_safe (it, next, &p->conns)
 		vault_conn_free(list_entry(it, struct vault_conn, link));
 	vault_held_unref(p->held);
+	strv_done(&p->lost);
 	tls_server_free(p->tls);
 	tls_ca_free(p->ca);
 	free(p);
@@ -128,12 +129,17 @@ int vault_ca_certificate(const unsigned char secret[32], const char *id, struct 
 
 bool vault_proxy_binds(const struct box *b, const char *name)
 {
-	return b->vault && vault_binds(vault_of(b->vault), view_of(name));
+	const struct vault_proxy *p = b->vault;
+
+	return p && (vault_binds(vault_of(p), view_of(name)) ||
+		     vault_hosts_have(&p->lost, view_of(name)));
 }
 
 bool vault_proxy_busy(const struct box *b)
 {
-	return b->vault && vault_bindings(vault_of(b->vault)) > 0;
+	const struct vault_proxy *p = b->vault;
+
+	return p && (vault_bindings(vault_of(p)) > 0 || p->lost.len > 0);
 }
 
 int vault_proxy_accepts(const struct box *b, const struct net_policy *effective, struct err *e)
@@ -141,23 +147,48 @@ int vault_proxy_accepts(const struct box *b, const struct net_policy *effective,
 	return b->vault ? vault_accepts(vault_of(b->vault), effective, e) : 0;
 }
 
-int vault_proxy_restore(struct box *b, const struct json *v, struct err *e)
+bool vault_proxy_knows(const struct box *b)
 {
+	return b->vault->held || b->vault->broken;
+}
+
+int vault_proxy_restore(struct box *b, const struct json *v, const struct json *hosts,
+			struct err *e)
+{
+	osb_cleanup(strv_done) struct strv lost = STRV_INIT;
+	struct vault_proxy *p = b->vault;
 	struct vault *made = NULL;
+	struct err also = ERR_NONE;
 	int r = 0;
 
 	if (v && json_kind(v) != JSON_NULL)
 		r = vault_restore(v, &made, e);
-	b->vault->broken = r < 0;
-	vault_held_unref(b->vault->held);
-	b->vault->held = made ? vault_held_new(made) : NULL;
+	if (!made && vault_hosts_read(hosts, &lost, &also) < 0)
+		r = err_set(e, also.code, "%s", also.msg);
+	p->broken = r < 0;
+	vault_held_unref(p->held);
+	p->held = made ? vault_held_new(made) : NULL;
+	strv_done(&p->lost);
+	p->lost = lost;
+	lost = STRV_INIT;
 	return r < 0 ? err_ctx(e, "vault") : 0;
 }
 
 void vault_proxy_write(const struct box *b, struct json_writer *w)
 {
-	if (!b->vault || !b->vault->held)
+	const struct vault_proxy *p = b->vault;
+
+	if (!p || (!p->held && p->lost.len == 0))
 		return;
+	json_write_key(w, "vaultHosts");
+	if (!p->held) {
+		json_write_array(w);
+		for (size_t i = 0; i < p->lost.len; i++)
+			json_write_cstr(w, p->lost.v[i]);
+		json_write_array_end(w);
+		return;
+	}
+	vault_hosts_write(p->held->vault, w);
 	json_write_key(w, "vault");
-	vault_write_document(b->vault->held->vault, w);
+	vault_write_document(p->held->vault, w);
 }

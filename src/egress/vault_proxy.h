@@ -39,10 +39,13 @@ bool vault_proxy_busy(const struct box *b);
 osb_must_check int vault_proxy_accepts(const struct box *b, const struct net_policy *effective,
 				       struct err *e);
 
-/* The document's "vault", NULL for none.  On failure bound hosts cannot be told from others, and
- * nothing passes. */
-osb_must_check int vault_proxy_restore(struct box *b, const struct json *v, struct err *e);
-/* The same into an open object, as its "vault"; nothing if there is none. */
+/* The document's "vault" and "vaultHosts", NULL for none.  Hosts without a vault are closed.  On
+ * failure bound hosts cannot be told from others, and nothing passes. */
+osb_must_check int vault_proxy_restore(struct box *b, const struct json *v,
+				       const struct json *hosts, struct err *e);
+/* There is one, or there was: it is known better here than by whoever does not know it. */
+bool vault_proxy_knows(const struct box *b);
+/* The same into an open object; nothing if there is none. */
 void vault_proxy_write(const struct box *b, struct json_writer *w);
 
 /* /credential-vault and below; `path` begins behind it ("" or "/..."); the token was checked. */

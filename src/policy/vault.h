@@ -18,6 +18,7 @@ struct err;
 struct json;
 struct json_writer;
 struct net_policy;
+struct strv;
 struct vault;
 struct vault_binding;
 
@@ -57,6 +58,12 @@ bool vault_write_binding(const struct vault *v, struct view name, struct json_wr
 
 void vault_write_document(const struct vault *v, struct json_writer *w);
 osb_must_check int vault_restore(const struct json *doc, struct vault **ret, struct err *e);
+
+/* ---- what may be kept anywhere: the names of bound hosts, as the bindings write them ---- */
+
+void vault_hosts_write(const struct vault *v, struct json_writer *w); /* an array */
+osb_must_check int vault_hosts_read(const struct json *v, struct strv *ret, struct err *e);
+bool vault_hosts_have(const struct strv *hosts, struct view host);
 
 /* ---- requests ---- */
 

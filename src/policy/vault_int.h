@@ -16,9 +16,11 @@
 #define VAULT_BINDINGS_MAX    512
 #define VAULT_LIST_MAX	      64 /* hosts, paths, ... of one binding */
 /* All hosts of all bindings, and all paths: pairs are compared. */
-#define VAULT_PATTERNS_MAX    2048
-#define VAULT_PLACEHOLDER_MAX 256
-#define VAULT_SECRET_MAX      (64u * 1024)
+#define VAULT_PATTERNS_MAX 2048
+/* Of all bindings: each header of an answer is searched for all of them. */
+#define VAULT_SUBSTITUTIONS_MAX 1024
+#define VAULT_PLACEHOLDER_MAX	256
+#define VAULT_SECRET_MAX	(64u * 1024)
 
 struct vault_credential {
 	char *name;
@@ -78,6 +80,7 @@ struct vault {
 	size_t bindings_n;
 	struct vault_needle *redactions; /* the longest first */
 	size_t redactions_n;
+	bool redacted[256]; /* by the bytes that they begin with */
 };
 
 extern const char *const vault_auth_name[VAULT_AUTHS_];

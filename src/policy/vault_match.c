@@ -30,24 +30,29 @@ static struct view without_dot(struct view host)
 }
 
 /* 2 = by its name, 1 = by a wildcard, 0 = not. */
-static int host_rank(const struct vault_binding *b, struct view host)
+static int host_rank(const struct strv *hosts, struct view host)
 {
 	int best = 0;
 
 	host = without_dot(host);
-	for (size_t i = 0; i < b->hosts.len; i++) {
-		if (!is_wild(b->hosts.v[i]) && view_iis(host, b->hosts.v[i]))
+	for (size_t i = 0; i < hosts->len; i++) {
+		if (!is_wild(hosts->v[i]) && view_iis(host, hosts->v[i]))
 			return 2;
-		if (is_wild(b->hosts.v[i]) && is_below(host, b->hosts.v[i]))
+		if (is_wild(hosts->v[i]) && is_below(host, hosts->v[i]))
 			best = 1;
 	}
 	return best;
 }
 
+bool vault_hosts_have(const struct strv *hosts, struct view host)
+{
+	return host_rank(hosts, host) > 0;
+}
+
 bool vault_binds(const struct vault *v, struct view host)
 {
 	for (size_t i = 0; v && i < v->bindings_n; i++)
-		if (host_rank(&v->bindings[i], host) > 0)
+		if (host_rank(&v->bindings[i].hosts, host) > 0)
 			return true;
 	return false;
 }
@@ -57,7 +62,7 @@ bool vault_binds_over(const struct vault *v, struct view host, bool https)
 	for (size_t i = 0; v && i < v->bindings_n; i++) {
 		const struct vault_binding *b = &v->bindings[i];
 
-		if ((https ? b->https : b->http) && host_rank(b, host) > 0)
+		if ((https ? b->https : b->http) && host_rank(&b->hosts, host) > 0)
 			return true;
 	}
 	return false;
@@ -150,7 +155,7 @@ static int rank(const struct vault_binding *b, const struct vault_request *q, bo
 		method = view_is(q->method, b->methods.v[i]);
 	for (size_t i = 0; i < b->paths.len && !path; i++)
 		path = path_matches(b->paths.v[i], q->path, slippery);
-	return method && path ? host_rank(b, q->host) : 0;
+	return method && path ? host_rank(&b->hosts, q->host) : 0;
 }
 
 enum vault_verdict vault_match(const struct vault *v, const struct vault_request *q,

@@ -130,9 +130,10 @@ static void redact_too(struct vault *v, const char *text, size_t len)
 					   sizeof(*v->redactions));
 	v->redactions[v->redactions_n++] =
 		(struct vault_needle){.text = mem_strndup(text, len), .text_len = len};
+	v->redacted[(unsigned char)text[0]] = true;
 }
 
-static int redact_credential(struct vault *v, const char *value, struct err *e)
+static int redact_every_form(struct vault *v, const char *value, struct err *e)
 {
 	for (int coding = VAULT_RAW; coding < VAULT_CODINGS_; coding++) {
 		size_t len;
@@ -161,7 +162,7 @@ static int render_header(struct vault *v, struct vault_binding *b, struct vault_
 			       "sent as a header",
 			       b->name, c->name);
 	redact_too(v, h->value, strlen(h->value));
-	return redact_credential(v, c->value, e);
+	return redact_every_form(v, c->value, e);
 }
 
 static int render_substitution(struct vault *v, struct vault_binding *b,
@@ -182,7 +183,10 @@ static int render_substitution(struct vault *v, struct vault_binding *b,
 			       "binding \"%.64s\": the value of credential \"%.64s\" cannot stand "
 			       "in a header",
 			       b->name, c->name);
-	return redact_credential(v, c->value, e);
+	/* Whoever sees the placeholder in an answer knows what to send to have it replaced. */
+	if (redact_every_form(v, s->placeholder, e) < 0)
+		return e->code;
+	return redact_every_form(v, c->value, e);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -195,6 +199,13 @@ static int longest_first(const void *a, const void *b)
 
 int vault_render(struct vault *v, struct err *e)
 {
+	size_t substitutions = 0;
+
+	for (size_t i = 0; i < v->bindings_n; i++)
+		substitutions += v->bindings[i].substitutions_n;
+	if (substitutions > VAULT_SUBSTITUTIONS_MAX)
+		return err_set(e, -EINVAL, "more than %d substitutions in all bindings",
+			       VAULT_SUBSTITUTIONS_MAX);
 	for (size_t i = 0; i < v->bindings_n; i++) {
 		struct vault_binding *b = &v->bindings[i];
 
@@ -341,6 +352,8 @@ struct view vault_header_value(const struct vault_binding *b, size_t i)
 
 static const struct vault_needle *redaction_at(const struct vault *v, struct view in)
 {
+	if (!v->redacted[(unsigned char)*in.p])
+		return NULL;
 	for (size_t i = 0; i < v->redactions_n; i++)
 		if (v->redactions[i].text_len <= in.len &&
 		    memcmp(v->redactions[i].text, in.p, v->redactions[i].text_len) == 0)
@@ -348,26 +361,26 @@ static const struct vault_needle *redaction_at(const struct vault *v, struct vie
 	return NULL;
 }
 
-static bool has_secret(const struct vault *v, struct view value)
-{
-	for (size_t i = 0; i < v->redactions_n; i++)
-		if (v->redactions[i].text_len <= value.len &&
-		    memmem(value.p, value.len, v->redactions[i].text, v->redactions[i].text_len))
-			return true;
-	return false;
-}
-
 int vault_redact(const struct vault *v, struct view value, struct buf *out)
 {
-	if (!v || !has_secret(v, value))
-		return 0;
-	while (value.len) {
-		const struct vault_needle *n = redaction_at(v, value);
-		int r = n ? buf_append_str(out, VAULT_REDACTED) : buf_append_char(out, *value.p);
+	size_t plain = 0, at = 0;
+	int changed = 0;
 
-		if (r < 0)
-			return r;
-		value = view_skip(value, n ? n->text_len : 1);
+	while (v && at < value.len) {
+		const struct vault_needle *n = redaction_at(v, view_skip(value, at));
+
+		if (!n) {
+			at++;
+			continue;
+		}
+		if (buf_append(out, value.p + plain, at - plain) < 0 ||
+		    buf_append_str(out, VAULT_REDACTED) < 0)
+			return -E2BIG;
+		at += n->text_len;
+		plain = at;
+		changed = 1;
 	}
-	return 1;
+	if (changed && buf_append(out, value.p + plain, at - plain) < 0)
+		return -E2BIG;
+	return changed;
 }

@@ -2,6 +2,7 @@
  * policy/vault_show.c - a vault written as JSON: for clients without secrets, for its keeper with.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -168,5 +169,48 @@ int vault_restore(const struct json *doc, struct vault **ret, struct err *e)
 			v->credentials[i].revision = n;
 	}
 	*ret = v;
+	return 0;
+}
+
+/* ---- hosts ---- */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted, each once: the same vault is always written the same. */
+void vault_hosts_write(const struct vault *v, struct json_writer *w)
+{
+	osb_cleanup(strv_done) struct strv all = STRV_INIT;
+
+	for (size_t i = 0; i < v->bindings_n; i++)
+		strv_copy(&all, v->bindings[i].hosts.v);
+	if (all.len)
+		qsort(all.v, all.len, sizeof(*all.v), by_text);
+	json_write_array(w);
+	for (size_t i = 0; i < all.len; i++)
+		if (i == 0 || strcmp(all.v[i - 1], all.v[i]) != 0)
+			json_write_string(w, view_of(all.v[i]));
+	json_write_array_end(w);
+}
+
+int vault_hosts_read(const struct json *v, struct strv *ret, struct err *e)
+{
+	osb_cleanup(strv_done) struct strv all = STRV_INIT;
+	struct view host;
+
+	if (v && json_kind(v) != JSON_ARRAY && json_kind(v) != JSON_NULL)
+		return err_set(e, -EINVAL, "the hosts of a vault must be an array");
+	if (json_len(v) > VAULT_PATTERNS_MAX)
+		return err_set(e, -EINVAL, "more than %d hosts", VAULT_PATTERNS_MAX);
+	for (size_t i = 0; i < json_len(v); i++) {
+		if (!json_str(json_at(v, i), &host) || host.len == 0 ||
+		    host.len > VAULT_NAME_MAX + 2 || memchr(host.p, '\0', host.len))
+			return err_set(e, -EINVAL, "a host of a vault must be a name");
+		strv_add_view(&all, host);
+	}
+	*ret = all;
+	all = STRV_INIT;
 	return 0;
 }

@@ -116,6 +116,8 @@ static int told(struct hold *h, const struct json *document, struct err *e)
 	struct egress_client *c = h->client;
 	int r = hold_keep_vault(h, document, e);
 
+	if (r == 0)
+		r = c->events->found(c->arg, h->id, document, e);
 	if (r == 0 && h->state == HOLD_WANTED && c->events->matches(c->arg, h->id, document)) {
 		list_remove(&h->link);
 		h->state = HOLD_HELD;

@@ -24,6 +24,9 @@ struct egress_client_events {
 	void (*describe)(void *arg, const char *id, struct json_writer *w);
 	/* Is that what `describe` would write now? */
 	bool (*matches)(void *arg, const char *id, const struct json *document);
+	/* Egress has had this all along.  What it says of the vault is right: 0 when it is on disk.
+	 */
+	int (*found)(void *arg, const char *id, const struct json *document, struct err *e);
 	/* A client has changed it: 0 when it is on disk. */
 	int (*changed)(void *arg, const char *id, const struct json *document, struct err *e);
 };

@@ -16,6 +16,7 @@
 #include "codec/json.h"
 #include "codec/json_writer.h"
 #include "policy/net_policy.h"
+#include "policy/vault.h"
 #include "server/egress_client.h"
 #include "server/sandboxes_int.h"
 
@@ -47,6 +48,11 @@ static void describe(void *arg, const char *id, struct json_writer *w)
 	for (size_t i = 0; i < n->settings.n; i++)
 		json_put_cstr(w, n->settings.v[i].name, n->settings.v[i].value);
 	json_write_object_end(w);
+	json_write_key(w, "vaultHosts");
+	json_write_array(w);
+	for (size_t i = 0; i < n->vault_hosts.len; i++)
+		json_write_cstr(w, n->vault_hosts.v[i]);
+	json_write_array_end(w);
 }
 
 /* The policy of a document, written as ours are; the caller owns it. */
@@ -106,6 +112,49 @@ static int keep_policy(struct sandboxes *s, struct sandbox *b, char **policy, co
 	return 0;
 }
 
+static bool same_hosts(const struct strv *a, const struct strv *b)
+{
+	bool same = a->len == b->len;
+
+	for (size_t i = 0; i < a->len && same; i++)
+		same = strcmp(a->v[i], b->v[i]) == 0;
+	return same;
+}
+
+/* Which hosts the vault binds, so that they are closed when it is lost; its secrets are not for
+ * disks. */
+static int keep_hosts(struct sandboxes *s, struct sandbox *b, const struct json *document,
+		      struct err *e)
+{
+	osb_cleanup(strv_done) struct strv hosts = STRV_INIT;
+	struct strv before = b->spec.network.vault_hosts;
+	char message[96];
+	int r = vault_hosts_read(json_get(document, "vaultHosts"), &hosts, e);
+
+	if (r < 0 || same_hosts(&hosts, &before))
+		return r;
+	snprintf(message, sizeof(message), "the credential vault binds %zu hosts", hosts.len);
+	b->spec.network.vault_hosts = hosts;
+	free(take_ptr(b->spec_text));
+	r = sandboxes_record(s, b, "Normal", "CredentialVaultChanged", message, e);
+	if (r < 0) {
+		b->spec.network.vault_hosts = before;
+		free(take_ptr(b->spec_text));
+		return r;
+	}
+	hosts = before;
+	return 0;
+}
+
+/* What was recorded and not heard of by egress before a worker died did not happen. */
+static int found(void *arg, const char *id, const struct json *document, struct err *e)
+{
+	struct sandboxes *s = arg;
+	struct sandbox *b = map_get(s->by_id, view_of(id));
+
+	return b && policing_is_on(b) ? keep_hosts(s, b, document, e) : 0;
+}
+
 static int changed(void *arg, const char *id, const struct json *document, struct err *e)
 {
 	osb_cleanup(net_policy_done) struct net_policy policy = NET_POLICY_NONE;
@@ -118,6 +167,8 @@ static int changed(void *arg, const char *id, const struct json *document, struc
 	if (!b || b->hidden || !policing_is_on(b))
 		return err_set(e, -ENOENT, "there is no such sandbox");
 	r = policy_of(document, &text, &policy, e);
+	if (r == 0)
+		r = keep_hosts(s, b, document, e);
 	/* Something else of it may have changed, which is not kept here. */
 	if (r < 0 || strcmp(text, b->spec.network.policy) == 0)
 		return r;
@@ -129,6 +180,7 @@ static int changed(void *arg, const char *id, const struct json *document, struc
 const struct egress_client_events policing_events = {
 	.describe = describe,
 	.matches = matches,
+	.found = found,
 	.changed = changed,
 };
 

@@ -147,6 +147,7 @@ static void network_done(struct sandbox_network *n)
 	free(n->policy);
 	free(n->token);
 	pairs_done(&n->settings);
+	strv_done(&n->vault_hosts);
 }
 
 void sandbox_spec_done(struct sandbox_spec *s)

@@ -93,7 +93,8 @@ struct sandbox_network {
 	char *policy; /* as JSON; NULL: all that the host lets through */
 	char *token;  /* of the policy's API, whether there is a policy or not */
 	bool credential_proxy;
-	struct pairs settings; /* the request's variables for the filter */
+	struct pairs settings;	 /* the request's variables for the filter */
+	struct strv vault_hosts; /* that its vault binds: its secrets are nowhere */
 };
 
 /* What was asked for, checked.  Everything is owned. */

@@ -78,6 +78,8 @@ static void put_network(struct json_writer *w, const struct sandbox_network *n)
 		json_write_text(w, view_of(n->policy));
 		json_put_bool(w, "credentialProxy", n->credential_proxy);
 		put_pairs(w, "settings", &n->settings);
+		if (n->vault_hosts.len)
+			put_strings(w, "vaultHosts", &n->vault_hosts);
 	}
 	json_write_object_end(w);
 }
@@ -235,6 +237,7 @@ static int get_network(const struct json *v, struct sandbox_network *ret, struct
 	ret->policy = buf_take_str(&text);
 	(void)json_bool(json_get(network, "credentialProxy"), &ret->credential_proxy);
 	get_pairs(network, "settings", &ret->settings);
+	get_strings(network, "vaultHosts", &ret->vault_hosts);
 	return 0;
 }
 

@@ -275,8 +275,14 @@ def test_the_vault_survives_egress_and_worker(server, box):
     assert server.policy_api(box, "GET", VAULT).json() == before
 
 
+def lost(server, box, *args):
+    """Is the bound host closed, and said to be?"""
+    r = server.run(box, " ".join(["curl -sS --max-time 20 -w '%{http_code}' https://api.vault.test/", *args]))
+    return "vault was lost when the server was restarted" in r.stdout and r.stdout.endswith("503")
+
+
 def test_a_whole_restart_forgets_secrets(world):
-    """They were in nobody's files."""
+    """They were in nobody's files; the hosts that they were bound to are closed."""
     server = PolicedServer(world, env={"OPENSANDBOX_EGRESS_MITMPROXY_UPSTREAM_TRUST_DIR": str(world.authority.trust)})
     try:
         box = vaulted(server)
@@ -287,11 +293,37 @@ def test_a_whole_restart_forgets_secrets(world):
         server.start()
         assert eventually(lambda: server.policy_api(box, "GET", VAULT).status) == 404
         world.seen.clear()
-        text = server.fetch(box, "https://api.vault.test/")
-        assert not isinstance(text, str) or authorization(text) is None
+        eventually(lambda: lost(server, box), "closed")
+        # Whoever dies meanwhile: nobody knows more than before.
+        server.kill_egress()
+        eventually(lambda: lost(server, box), "after egress")
+        server.kill_child("worker")
+        eventually(lambda: lost(server, box), "after the worker")
+        assert not world.seen
         # Made anew, it works again: the sandbox's authority is the one that it trusts.
         create(server, box)
         assert authorization(server.fetch(box, "https://api.vault.test/")) == f"Bearer {SECRET}"
+        # What was made anew and given up is not missed.
+        assert server.policy_api(box, "DELETE", VAULT).status == 204
+        server.kill_all()
+        server.start()
+        eventually(lambda: server.fetch(box, "https://api.vault.test/", "-k") not in (6, 7, 28), "open")
+        assert authorization(server.fetch(box, "https://api.vault.test/", "-k")) is None
+    finally:
+        server.destroy()
+
+
+def test_a_lost_vault_may_be_given_up(world):
+    server = PolicedServer(world, env={"OPENSANDBOX_EGRESS_MITMPROXY_UPSTREAM_TRUST_DIR": str(world.authority.trust)})
+    try:
+        box = vaulted(server)
+        create(server, box)
+        server.kill_all()
+        server.start()
+        eventually(lambda: lost(server, box), "closed")
+        assert server.policy_api(box, "DELETE", VAULT).status == 204
+        assert authorization(server.fetch(box, "https://api.vault.test/", "-k")) is None
+        assert server.policy_api(box, "DELETE", VAULT).status == 404
     finally:
         server.destroy()
 

@@ -23,6 +23,7 @@ ZONE = {"api.vault.test": [("A", API)], "*.wild.test": [("A", WILD)], "other.vau
         "apex.test": [("A", APEX)], "imposter.test": [("A", APEX)], "inside.test": [("A", "10.20.0.9")]}
 SECRET = "s3cret-value-that-nobody-sees"
 TOKEN = "token"
+LOST = "the credential vault was lost when the server was restarted: create it again\n"
 POLICY = rules("api.vault.test", "*.wild.test", "other.vault.test", "imposter.test", "inside.test")
 
 
@@ -262,6 +263,15 @@ def test_answers_lose_secrets_in_their_headers(vaulted):
     head, body = r.stdout.split("\n\n", 1)
     assert "X-Echo: [REDACTED]" in head and "Set-Cookie: t=[REDACTED]" in head
     assert SECRET not in head and SECRET in body  # bodies are the server's own affair
+
+
+def test_answers_lose_placeholders_in_their_headers(vaulted):
+    """In every coding: they say what to send to have a secret sent."""
+    place = [{"credential": "t", "placeholder": "{my key}", "in": ["query"]}]
+    vaulted.create(binding("b", {"type": "passthrough", "substitutions": place}))
+    for text in ("{my key}", "%7Bmy%20key%7D", "%7Bmy+key%7D"):
+        r = vaulted.curl("-i", "-H", f"Authorization: x {text} y", "https://api.vault.test/quiet")
+        assert r.returncode == 0 and "X-Echo: x [REDACTED] y" in r.stdout and text not in r.stdout, r.stdout
 
 
 def test_placeholders_become_secrets(vaulted, requests_seen):
@@ -568,6 +578,89 @@ def test_a_vault_that_cannot_be_read_closes_its_door(vaulted, requests_seen):
                               vault={"revision": 1, "request": {"bindings": 7}}).kind == OK
     r = vaulted.curl("-w", "%{http_code}", "https://api.vault.test/")
     assert r.returncode != 0 and not requests_seen
+    # Another one may take its place.
+    vaulted.create(binding("b"))
+    assert vaulted.get("https://api.vault.test/")["headers"]["authorization"] == f"Bearer {SECRET}"
+
+
+def lose(vaulted, hosts, policy=None):
+    """As after a restart of the whole server: egress and worker are new.  A worker."""
+    vaulted.worker.close()
+    vaulted.egress.kill()
+    vaulted.egress.start()
+    vaulted.worker = vaulted.egress.connect()
+    assert vaulted.worker.add(vaulted.id, vaulted.box, policy or POLICY, token=TOKEN, credentialProxy=True,
+                              vaultHosts=hosts).kind == OK
+
+
+def refused_as_lost(vaulted, url, *args):
+    r = vaulted.curl("-w", "%{http_code}", url, *args)
+    return r.stdout == LOST + "503"
+
+
+def test_hosts_of_a_vault_that_was_lost_are_closed(vaulted, requests_seen):
+    vaulted.create(binding("b"), binding("w", hosts=["*.wild.test"]))
+    hosts = ["*.wild.test", "api.vault.test"]
+    assert vaulted.worker.documents[vaulted.id]["vaultHosts"] == hosts
+    vaulted.get("https://api.vault.test/")
+    lose(vaulted, hosts)
+    requests_seen.clear()
+    for url in ("https://api.vault.test/", "http://api.vault.test/", "https://a.wild.test/x"):
+        assert refused_as_lost(vaulted, url), url
+    # Without a name it leads to the same server; and nobody finds another way to it.
+    with vaulted.box.connect(API, 443) as s:
+        context = ssl._create_unverified_context()  # pylint: disable=protected-access
+        with pytest.raises(OSError):
+            context.wrap_socket(s)
+    assert vaulted.box.ask("api.vault.test", "AAAA").addresses == []
+    assert not requests_seen
+    # What was not bound is as it was; the API knows of no vault.
+    assert vaulted.box.curl("-k", "https://other.vault.test/").returncode == 0
+    assert vaulted.api("GET")[0] == 404 and vaulted.api("PATCH", "", {})[0] == 404
+    # The next egress, or the next worker, hears of it.
+    w = vaulted.egress.connect()
+    document = wait_for(lambda: w.documents.get(vaulted.id), 60)
+    assert document["vaultHosts"] == hosts and "vault" not in document
+    vaulted.worker.close()
+    vaulted.worker = w
+    assert refused_as_lost(vaulted, "https://api.vault.test/")
+    vaulted.create(binding("b"))
+    assert vaulted.get("https://api.vault.test/")["headers"]["authorization"] == f"Bearer {SECRET}"
+    assert w.documents[vaulted.id]["vaultHosts"] == ["api.vault.test"]
+
+
+def test_a_vault_that_was_lost_may_be_given_up(vaulted):
+    vaulted.create(binding("b"))
+    lose(vaulted, ["api.vault.test"])
+    assert refused_as_lost(vaulted, "https://api.vault.test/")
+    vaulted.worker.saves = -28
+    assert vaulted.api("DELETE")[0] == 500
+    assert refused_as_lost(vaulted, "https://api.vault.test/")
+    vaulted.worker.saves = True
+    vaulted.api("DELETE", expect=204)
+    assert "vaultHosts" not in vaulted.worker.documents[vaulted.id]
+    seen = json.loads(vaulted.box.curl("-k", "https://api.vault.test/").stdout)
+    assert "authorization" not in seen["headers"]
+    assert vaulted.api("DELETE")[0] == 404
+
+
+def test_lost_hosts_are_closed_where_all_is_allowed(make_vaulted, requests_seen):
+    policy = rules("api.vault.test", default="allow")
+    v = make_vaulted(policy)
+    v.create(binding("b"))
+    lose(v, ["api.vault.test"], policy)
+    assert refused_as_lost(v, "https://api.vault.test/", "--resolve", f"api.vault.test:443:{API}")
+    assert not requests_seen
+
+
+def test_a_vault_goes_before_what_is_known_of_its_hosts(vaulted):
+    """Whoever has it lost nothing."""
+    vaulted.create(binding("b"))
+    vault = vaulted.worker.documents[vaulted.id]["vault"]
+    for more in ({"vaultHosts": ["api.vault.test", "other.vault.test"]}, {"vault": vault, "vaultHosts": ["x.test"]}):
+        assert vaulted.worker.add(vaulted.id, vaulted.box, POLICY, token=TOKEN, credentialProxy=True, **more).kind == OK
+        assert vaulted.get("https://api.vault.test/")["headers"]["authorization"] == f"Bearer {SECRET}"
+        assert vaulted.box.curl("-k", "https://other.vault.test/").returncode == 0
 
 
 def test_one_sandbox_does_not_use_anothers(make_vaulted):

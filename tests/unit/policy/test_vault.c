@@ -11,8 +11,11 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/strv.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
 #include "policy/net_policy.h"
@@ -522,6 +525,90 @@ static void answers_lose_every_form_of_a_secret(void **state)
 	}
 }
 
+static void answers_lose_every_form_of_a_placeholder(void **state)
+{
+	osb_cleanup(vault_freep) struct vault *v =
+		vault_of(ONE(BIND("a", API,
+				  "\"type\":\"passthrough\",\"substitutions\":[{\"credential\":"
+				  "\"u\",\"placeholder\":\"{a \\\"k\\\"}\",\"in\":[\"query\"]}]")));
+	static const struct {
+		const char *in, *out; /* NULL = stays */
+	} cases[] = {
+		{"send {a \"k\"} here", "send [REDACTED] here"},
+		{"https://x/?q=%7Ba%20%22k%22%7D", "https://x/?q=[REDACTED]"},
+		{"q=%7Ba+%22k%22%7D&r", "q=[REDACTED]&r"},
+		{"{\"x\":\"{a \\\"k\\\"}\"}", "{\"x\":\"[REDACTED]\"}"},
+		{"{a k}", NULL},
+		{"second", "[REDACTED]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		osb_cleanup(buf_done) struct buf out = BUF_INIT(4096);
+
+		assert_int_equal(vault_redact(v, view_of(cases[i].in), &out), cases[i].out ? 1 : 0);
+		if (cases[i].out)
+			assert_string_equal(buf_str(&out), cases[i].out);
+	}
+}
+
+static void substitutions_are_bounded(void **state)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(1 << 20);
+	struct vault *v = NULL;
+	struct err e = ERR_NONE;
+
+	(void)state;
+	assert_int_equal(buf_printf(&text, "{" SECRETS ",\"bindings\":["), 0);
+	for (int i = 0; i < 17; i++) {
+		assert_int_equal(buf_printf(&text,
+					    "%s{\"name\":\"b%d\",\"match\":{\"hosts\":[\"h%d."
+					    "example.com\"]},\"auth\":{\"type\":\"passthrough\","
+					    "\"substitutions\":[",
+					    i ? "," : "", i, i),
+				 0);
+		for (int k = 0; k < 64; k++)
+			assert_int_equal(buf_printf(&text,
+						    "%s{\"credential\":\"t\",\"placeholder\":"
+						    "\"p-%d-%d\",\"in\":[\"path\"]}",
+						    k ? "," : "", i, k),
+					 0);
+		assert_int_equal(buf_append_str(&text, "]}}"), 0);
+	}
+	assert_int_equal(buf_append_str(&text, "]}"), 0);
+	assert_true(make(buf_str(&text), 0, &v, &e) < 0);
+	assert_non_null(strstr(e.msg, "1024 substitutions"));
+}
+
+static void names_of_hosts_may_be_kept(void **state)
+{
+	osb_cleanup(vault_freep) struct vault *v = vault_of(
+		ONE(BIND("a", "\"hosts\":[\"api.test.org\",\"*.example.com\"],\"paths\":[\"/a\"]",
+			 BEARER) "," BIND("b", API ",\"paths\":[\"/b\"]", BEARER)));
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(4096);
+	osb_cleanup(strv_done) struct strv hosts = STRV_INIT;
+	osb_cleanup(json_freep) struct json *list = NULL, *none = json_of("{\"a\":1}"),
+					    *odd = json_of("[1]");
+	struct err e = ERR_NONE;
+	struct json_writer w;
+
+	(void)state;
+	json_writer_init(&w, &text);
+	vault_hosts_write(v, &w);
+	assert_int_equal(json_writer_end(&w), 0);
+	assert_string_equal(buf_str(&text), "[\"*.example.com\",\"api.test.org\"]");
+	list = json_of(buf_str(&text));
+	assert_int_equal(vault_hosts_read(list, &hosts, &e), 0);
+	assert_int_equal(hosts.len, 2);
+	assert_true(vault_hosts_have(&hosts, VIEW("API.test.org.")));
+	assert_true(vault_hosts_have(&hosts, VIEW("x.example.com")));
+	assert_false(vault_hosts_have(&hosts, VIEW("example.com")));
+	assert_false(vault_hosts_have(&hosts, VIEW("")));
+	assert_int_equal(vault_hosts_read(none, &hosts, &e), -EINVAL);
+	assert_int_equal(vault_hosts_read(odd, &hosts, &e), -EINVAL);
+	assert_int_equal(hosts.len, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +624,9 @@ int main(void)
 		cmocka_unit_test(targets_are_rewritten_once),
 		cmocka_unit_test(headers_and_bodies_are_rewritten),
 		cmocka_unit_test(answers_lose_every_form_of_a_secret),
+		cmocka_unit_test(answers_lose_every_form_of_a_placeholder),
+		cmocka_unit_test(substitutions_are_bounded),
+		cmocka_unit_test(names_of_hosts_may_be_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ struct test {
 	runtime_netwatch_fn *watch_fn;
 	void *watch_arg;
 	/* what the client's owner was told */
-	unsigned held, not_held, changes;
+	unsigned held, not_held, found, changes;
 	int held_code;
 	int change_result;
 	char pem[64];
@@ -106,6 +106,15 @@ static bool matches(void *arg, const char *id, const struct json *document)
 	       view_is(policy, ((struct test *)arg)->policy);
 }
 
+static int found(void *arg, const char *id, const struct json *document, struct err *e)
+{
+	(void)id;
+	(void)document;
+	(void)e;
+	((struct test *)arg)->found++;
+	return 0;
+}
+
 static int changed(void *arg, const char *id, const struct json *document, struct err *e)
 {
 	struct test *t = arg;
@@ -116,7 +125,7 @@ static int changed(void *arg, const char *id, const struct json *document, struc
 	return t->change_result ? err_set(e, t->change_result, "the disk is full") : 0;
 }
 
-static const struct egress_client_events events = {describe, matches, changed};
+static const struct egress_client_events events = {describe, matches, found, changed};
 
 static void held(void *arg, const struct err *e)
 {

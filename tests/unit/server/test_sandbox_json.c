@@ -46,6 +46,7 @@ static struct sandbox_spec full_spec(void)
 	s.network.token = mem_strdup("n-_");
 	s.network.credential_proxy = true;
 	pairs_add(&s.network.settings, VIEW("OPENSANDBOX_EGRESS_LOG_LEVEL"), VIEW("debug"));
+	strv_add(&s.network.vault_hosts, "*.example.org");
 	strv_add(&s.entrypoint, "sh");
 	strv_add(&s.entrypoint, "");
 	pairs_add(&s.env, VIEW("A"), VIEW("line\nline"));
@@ -94,6 +95,8 @@ static void reads_back_what_it_stored(void **state)
 	assert_string_equal(again.network.token, "n-_");
 	assert_true(again.network.credential_proxy);
 	assert_int_equal(again.network.settings.n, 1);
+	assert_int_equal(again.network.vault_hosts.len, 1);
+	assert_string_equal(again.network.vault_hosts.v[0], "*.example.org");
 	assert_null(again.pre_start->name);
 	sandbox_spec_done(&s);
 	sandbox_spec_done(&again);
