@@ -263,6 +263,17 @@ static void write_to_log(const struct box *b, const struct entry *entry)
 		 LOG_S("reason", what->why ? what->why : ""));
 }
 
+/* A sandbox may have one of its own, beside the operator's. */
+static void tell_webhooks(const struct box *b, const char *name)
+{
+	const char *general = b->egress->settings->deny_webhook, *own = b->settings->deny_webhook;
+
+	if (general[0])
+		webhook_denied(b->egress->webhook, general, /* trusted= */ true, b->id, name);
+	if (own[0] && strcmp(own, general) != 0)
+		webhook_denied(b->egress->webhook, own, /* trusted= */ false, b->id, name);
+}
+
 static void tell(struct box *b, const struct entry *entry)
 {
 	const struct egress *g = b->egress;
@@ -276,11 +287,8 @@ static void tell(struct box *b, const struct entry *entry)
 		if (g->event_log)
 			write_to_file(b, entry);
 	}
-	if (what->kind == DECISION_NAME && what->name && !what->allowed && !what->passed &&
-	    b->settings->deny_webhook[0])
-		webhook_denied(g->webhook, b->settings->deny_webhook,
-			       strcmp(b->settings->deny_webhook, g->settings->deny_webhook) == 0,
-			       b->id, what->name);
+	if (what->kind == DECISION_NAME && what->name && !what->allowed && !what->passed)
+		tell_webhooks(b, what->name);
 }
 
 /* Addresses that a sandbox's system talks to by itself, or where clouds keep secrets: nobody means

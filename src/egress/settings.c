@@ -276,6 +276,9 @@ int settings_for_box(const struct settings *general, const struct json *variable
 		settings_done(&s);
 		return r;
 	}
+	/* What the operator demands, no request takes back. */
+	s.credential_vault_require_tls |= general->credential_vault_require_tls;
+	s.credential_vault_require_scoped_match |= general->credential_vault_require_scoped_match;
 	*ret = s;
 	return 0;
 }

@@ -139,6 +139,27 @@ static void a_sandbox_sets_what_is_its_own(void **state)
 	settings_done(&general);
 }
 
+static void no_sandbox_takes_back_what_the_operator_demands(void **state)
+{
+	static const char text[] = "{\"" P "CREDENTIAL_VAULT_REQUIRE_TLS\":\"false\",\"" P
+				   "CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH\":\"false\"}";
+	struct settings general, own;
+	struct err e = ERR_NONE;
+	struct json *v;
+
+	(void)state;
+	settings_init(&general);
+	general.credential_vault_require_tls = true;
+	general.credential_vault_require_scoped_match = true;
+	assert_int_equal(json_parse(VIEW(text), 0, &v, &e), 0);
+	assert_int_equal(settings_for_box(&general, v, &own, &e), 0);
+	json_free(v);
+	assert_true(own.credential_vault_require_tls);
+	assert_true(own.credential_vault_require_scoped_match);
+	settings_done(&own);
+	settings_done(&general);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +168,7 @@ int main(void)
 		cmocka_unit_test(flags_count_more),
 		cmocka_unit_test(command_lines_hold_no_secrets),
 		cmocka_unit_test(a_sandbox_sets_what_is_its_own),
+		cmocka_unit_test(no_sandbox_takes_back_what_the_operator_demands),
 	};
 
 	log_init("test", LOG_ERROR, 2);
