@@ -31,8 +31,10 @@ struct flag {
 struct cli;
 
 struct command {
-	const char *path;	   /* "sandbox create" */
-	const char *arguments;	   /* "ID PATH...", "[NAME]"; words in brackets may be left out */
+	const char *path; /* "sandbox create" */
+	/* "ID PATH...", "[NAME]"; words in brackets may be left out; a leading ID is a sandbox,
+	 * which is opened for the command */
+	const char *arguments;
 	const char *summary;	   /* one line */
 	const char *more;	   /* or NULL */
 	const struct flag *flags;  /* to one without a name; or NULL */
@@ -73,6 +75,7 @@ struct cli {
 	bool color, progress; /* stderr is a terminal, and nobody said otherwise */
 	bool quiet;
 	osb_client *client;
+	osb_sandbox *box;   /* of commands whose first argument is an ID */
 	osb_cancel *cancel; /* triggered by an interrupt */
 	osb_call call;	    /* with it */
 	osb_error e;

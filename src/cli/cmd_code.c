@@ -115,25 +115,21 @@ int code_run(struct cli *c)
 	osb_cleanup(mem_freep) char *file = NULL;
 	const char *text = cli_flag(c, "code");
 	char context[OSB_ID_MAX] = "";
-	osb_sandbox *s;
 	int code = 0;
 
 	if (!text && c->args_n > 1 && !(text = file = cli_read_file(c, c->args[1], NULL)))
 		return CLI_FAILED;
 	if (!text && !isatty(STDIN_FILENO) && !(text = file = cli_read_file(c, "-", NULL)))
 		return CLI_FAILED;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
 	if (!given)
-		code = cli_done(c, osb_code_create(s, language, NULL, &c->call, context, &c->e));
+		code = cli_done(c,
+				osb_code_create(c->box, language, NULL, &c->call, context, &c->e));
 	if (code == 0)
-		code = text ? run_text(c, s, given ? given : context, text)
-			    : converse(c, s, given ? given : context);
+		code = text ? run_text(c, c->box, given ? given : context, text)
+			    : converse(c, c->box, given ? given : context);
 	if (!given && context[0] && !cli_has(c, "keep"))
-		(void)osb_code_delete(s, context, NULL, NULL);
+		(void)osb_code_delete(c->box, context, NULL, NULL);
 	else if (!given && context[0] && !c->quiet)
 		fprintf(stderr, "osb: context kept: %s\n", context);
-	osb_sandbox_free(s);
 	return code;
 }

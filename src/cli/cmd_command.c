@@ -53,7 +53,6 @@ int command_run(struct cli *c)
 {
 	osb_cleanup(mem_freep) char *text = NULL;
 	osb_command what;
-	osb_sandbox *s;
 	osb_run run;
 	int code = read_command(c, 1, &what, &text);
 
@@ -63,19 +62,15 @@ int command_run(struct cli *c)
 				    "--background");
 	if (code)
 		return code;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
 	if (what.background) {
 		if (!cli_has(c, "output"))
 			c->format = FORMAT_TABLE;
-		code = cli_done(c, osb_command_run(s, &what, NULL, &c->call, &run, &c->e));
+		code = cli_done(c, osb_command_run(c->box, &what, NULL, &c->call, &run, &c->e));
 		if (code == 0)
 			code = show_started(c, &run);
 	} else {
-		code = foreground_run(c, s, NULL, &what);
+		code = foreground_run(c, c->box, NULL, &what);
 	}
-	osb_sandbox_free(s);
 	return code;
 }
 
@@ -83,14 +78,8 @@ int command_status(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
 	osb_command_status *status = NULL;
-	osb_sandbox *s = cli_sandbox(c);
 	struct json_writer w;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_command_get(s, c->args[1], &c->call, &status, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_command_get(c->box, c->args[1], &c->call, &status, &c->e));
 	if (code)
 		return code;
 	json_writer_init(&w, &json);
@@ -146,41 +135,32 @@ int command_logs(struct cli *c)
 {
 	const char *from = cli_flag(c, "cursor");
 	int64_t cursor = 0;
-	osb_sandbox *s;
 	int code = 0, running = 1;
 
 	if (from && (!num_parse_i64(view_of(from), &cursor) || cursor < 0))
 		return cli_usage(c, "--cursor: '%s' is no number of bytes", from);
-	s = cli_sandbox(c);
-	while (s && code == 0 && running > 0) {
+	while (code == 0 && running > 0) {
 		char *text = NULL;
 		size_t n = 0;
 
 		/* Before the output: what came last is then in it. */
-		running = cli_has(c, "follow") ? is_running(c, s) : 0;
+		running = cli_has(c, "follow") ? is_running(c, c->box) : 0;
 		code = running < 0 ? CLI_FAILED : 0;
 		if (code == 0)
-			code = cli_done(c, osb_command_logs(s, c->args[1], &cursor, &c->call, &text,
-							    &n, &c->e));
+			code = cli_done(c, osb_command_logs(c->box, c->args[1], &cursor, &c->call,
+							    &text, &n, &c->e));
 		if (code == 0)
 			code = show_logs(c, view_mem(text, n), cursor);
 		osb_free(text);
 		if (code == 0 && running > 0 && n == 0)
 			code = cli_pause(c, 200);
 	}
-	osb_sandbox_free(s);
-	return s ? code : CLI_FAILED;
+	return code;
 }
 
 int command_interrupt(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_command_interrupt(s, c->args[1], &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_command_interrupt(c->box, c->args[1], &c->call, &c->e));
 	return code ? code : show_done(c, "Interrupted: %s", c->args[1]);
 }
 
@@ -189,15 +169,10 @@ int command_interrupt(struct cli *c)
 int session_create(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
-	osb_sandbox *s = cli_sandbox(c);
 	struct json_writer w;
 	char id[OSB_ID_MAX];
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_session_create(s, cli_flag(c, "workdir"), &c->call, id, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(
+		c, osb_session_create(c->box, cli_flag(c, "workdir"), &c->call, id, &c->e));
 	if (code)
 		return code;
 	if (c->quiet) {
@@ -217,27 +192,16 @@ int session_run(struct cli *c)
 {
 	osb_cleanup(mem_freep) char *text = NULL;
 	osb_command what;
-	osb_sandbox *s;
 	int code = read_command(c, 2, &what, &text);
 
 	if (code)
 		return code;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = foreground_run(c, s, c->args[1], &what);
-	osb_sandbox_free(s);
+	code = foreground_run(c, c->box, c->args[1], &what);
 	return code;
 }
 
 int session_delete(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_session_delete(s, c->args[1], &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_session_delete(c->box, c->args[1], &c->call, &c->e));
 	return code ? code : show_done(c, "Deleted session: %s", c->args[1]);
 }

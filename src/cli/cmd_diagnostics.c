@@ -55,15 +55,10 @@ static int diagnostics(struct cli *c, const char *what)
 {
 	osb_cleanup(json_freep) struct json *v = NULL;
 	osb_cleanup(mem_freep) char *text = NULL;
-	osb_sandbox *s = cli_sandbox(c);
 	struct err e = ERR_NONE;
 	struct view content;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_diagnostics(s, what, cli_flag(c, "scope"), &c->call, &text, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(
+		c, osb_diagnostics(c->box, what, cli_flag(c, "scope"), &c->call, &text, &c->e));
 	if (code)
 		return code;
 	if (json_parse(view_of(text), 0, &v, &e) < 0)
@@ -139,16 +134,12 @@ int logs(struct cli *c)
 	osb_cleanup(mem_freep) char *before = NULL;
 	const char *count = cli_flag(c, "tail");
 	uint32_t lines = 0;
-	osb_sandbox *s;
 	int code = 0;
 
 	if (count && (!num_parse_u32(view_of(count), &lines) || lines < 1))
 		return cli_usage(c, "--tail: '%s' is no number from 1 on", count);
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
 	do {
-		char *now = get_logs(c, s);
+		char *now = get_logs(c, c->box);
 		const char *text = now;
 
 		if (!now) {
@@ -165,7 +156,6 @@ int logs(struct cli *c)
 		if (code == 0 && cli_has(c, "follow"))
 			code = cli_pause(c, FOLLOW_MS);
 	} while (code == 0 && cli_has(c, "follow"));
-	osb_sandbox_free(s);
 	return cli_has(c, "follow") && code == CLI_INTERRUPTED ? 0 : code;
 }
 
@@ -176,7 +166,6 @@ static int devops(struct cli *c, const char *what, const char *const *flags)
 	osb_cleanup(buf_done) struct buf target = BUF_INIT(4096);
 	osb_cleanup(mem_freep) char *text = NULL;
 	const char *mark = "?";
-	osb_sandbox *s;
 	int r = buf_append_str(&target, what), code;
 
 	for (; *flags && r == 0; flags += 2) {
@@ -191,11 +180,7 @@ static int devops(struct cli *c, const char *what, const char *const *flags)
 	if (r < 0)
 		return cli_usage(c, "the options are too long");
 	fprintf(stderr, "osb: 'devops %s' is deprecated: see 'osb diagnostics --help'\n", what);
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_diagnostics_text(s, buf_str(&target), &c->call, &text, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_diagnostics_text(c->box, buf_str(&target), &c->call, &text, &c->e));
 	return code ? code : show_raw(c, view_of(text));
 }
 

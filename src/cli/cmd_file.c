@@ -32,13 +32,8 @@ static int read_mode(struct cli *c, osb_file_mode *ret)
 
 int file_cat(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_download(s, c->args[1], STDOUT_FILENO, NULL, &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(
+		c, osb_file_download(c->box, c->args[1], STDOUT_FILENO, NULL, &c->call, &c->e));
 	return code;
 }
 
@@ -46,19 +41,14 @@ int file_write(struct cli *c)
 {
 	const char *content = cli_flag(c, "content");
 	osb_file_mode mode;
-	osb_sandbox *s;
 	int code = read_mode(c, &mode);
 
 	if (code)
 		return code;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, content ? osb_file_write(s, c->args[1], content, strlen(content), &mode,
-						    &c->call, &c->e)
-				   : osb_file_upload(s, STDIN_FILENO, c->args[1], &mode, NULL,
+	code = cli_done(c, content ? osb_file_write(c->box, c->args[1], content, strlen(content),
+						    &mode, &c->call, &c->e)
+				   : osb_file_upload(c->box, STDIN_FILENO, c->args[1], &mode, NULL,
 						     &c->call, &c->e));
-	osb_sandbox_free(s);
 	return code ? code : show_done(c, "Written: %s", c->args[1]);
 }
 
@@ -67,17 +57,12 @@ int file_upload(struct cli *c)
 	struct progress progress = {.cli = c, .what = c->args[1]};
 	osb_transfer transfer = {progress_step, &progress};
 	osb_cleanup(fd_closep) int fd = open(c->args[1], O_RDONLY | O_CLOEXEC);
-	osb_sandbox *s;
 	int code;
 
 	if (fd < 0)
 		return cli_error(c, "%s: %s", c->args[1], strerror(errno));
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = osb_file_upload(s, fd, c->args[2], NULL, &transfer, &c->call, &c->e);
+	code = osb_file_upload(c->box, fd, c->args[2], NULL, &transfer, &c->call, &c->e);
 	progress_end(&progress);
-	osb_sandbox_free(s);
 	return code < 0 ? cli_fail(c) : show_done(c, "Uploaded: %s → %s", c->args[1], c->args[2]);
 }
 
@@ -87,20 +72,15 @@ int file_download(struct cli *c)
 	struct progress progress = {.cli = c, .what = c->args[1]};
 	osb_transfer transfer = {progress_step, &progress};
 	osb_cleanup(fd_closep) int fd = -1;
-	osb_sandbox *s = cli_sandbox(c);
 	int r;
 
-	if (!s)
-		return CLI_FAILED;
 	/* Beside its place first: a broken download does not destroy what was there. */
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0) {
-		osb_sandbox_free(s);
 		return cli_error(c, "%s: %s", part, strerror(errno));
 	}
-	r = osb_file_download(s, c->args[1], fd, &transfer, &c->call, &c->e);
+	r = osb_file_download(c->box, c->args[1], fd, &transfer, &c->call, &c->e);
 	progress_end(&progress);
-	osb_sandbox_free(s);
 	if (r == 0 && rename(part, c->args[2]) < 0)
 		r = cli_error(c, "%s: %s", c->args[2], strerror(errno));
 	else if (r < 0)
@@ -112,14 +92,8 @@ int file_download(struct cli *c)
 
 int file_replace(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_replace(s, c->args[1], cli_flag(c, "old"), cli_flag(c, "new"),
-					    &c->call, NULL, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_file_replace(c->box, c->args[1], cli_flag(c, "old"),
+						cli_flag(c, "new"), &c->call, NULL, &c->e));
 	return code ? code : show_done(c, "Replaced in: %s", c->args[1]);
 }
 
@@ -151,69 +125,41 @@ static const char *const *paths_of(const struct cli *c)
 
 int file_rm(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_delete(s, paths_of(c), &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_file_delete(c->box, paths_of(c), &c->call, &c->e));
 	return code ? code : show_rows(c, "deleted");
 }
 
 int file_rmdir(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_directory_delete(s, paths_of(c), &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_directory_delete(c->box, paths_of(c), &c->call, &c->e));
 	return code ? code : show_rows(c, "removed");
 }
 
 int file_mkdir(struct cli *c)
 {
 	osb_file_mode mode;
-	osb_sandbox *s;
 	int code = read_mode(c, &mode);
 
 	if (code)
 		return code;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_directory_create(s, paths_of(c), &mode, &c->call, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_directory_create(c->box, paths_of(c), &mode, &c->call, &c->e));
 	return code ? code : show_rows(c, "created");
 }
 
 int file_mv(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_move(s, c->args[1], c->args[2], &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_file_move(c->box, c->args[1], c->args[2], &c->call, &c->e));
 	return code ? code : show_done(c, "Moved: %s → %s", c->args[1], c->args[2]);
 }
 
 int file_chmod(struct cli *c)
 {
 	osb_file_mode mode;
-	osb_sandbox *s;
 	int code = read_mode(c, &mode);
 
 	if (code)
 		return code;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_set_mode(s, c->args[1], &mode, &c->call, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_file_set_mode(c->box, c->args[1], &mode, &c->call, &c->e));
 	return code ? code : show_done(c, "Permissions set: %s", c->args[1]);
 }
 
@@ -255,33 +201,21 @@ static int show_list(struct cli *c, const osb_file_list *list)
 
 int file_info(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	osb_file_list *list = NULL;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_file_stat(s, paths_of(c), &c->call, &list, &c->e));
+	int code = cli_done(c, osb_file_stat(c->box, paths_of(c), &c->call, &list, &c->e));
 	if (code == 0)
 		code = show_list(c, list);
 	osb_file_list_free(list);
-	osb_sandbox_free(s);
 	return code;
 }
 
 int file_search(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	osb_file_list *list = NULL;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(
-		c, osb_file_search(s, c->args[1], cli_flag(c, "pattern"), &c->call, &list, &c->e));
+	int code = cli_done(c, osb_file_search(c->box, c->args[1], cli_flag(c, "pattern"), &c->call,
+					       &list, &c->e));
 	if (code == 0)
 		code = show_list(c, list);
 	osb_file_list_free(list);
-	osb_sandbox_free(s);
 	return code;
 }

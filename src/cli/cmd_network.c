@@ -49,14 +49,8 @@ static int show_policy(struct cli *c, char *text)
 
 int egress_get(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	char *text = NULL;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_policy_get(s, &c->call, &text, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_policy_get(c->box, &c->call, &text, &c->e));
 	return code ? code : show_policy(c, text);
 }
 
@@ -105,42 +99,32 @@ int egress_patch(struct cli *c)
 {
 	osb_cleanup(mem_freep) osb_rule *rules = mem_new_array(osb_rule, c->given_n + 1);
 	ssize_t n = read_rules(c, rules);
-	osb_sandbox *s;
 	int code;
 
 	if (n < 0)
 		return CLI_USAGE;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_policy_add(s, rules, (size_t)n, &c->call, NULL, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_policy_add(c->box, rules, (size_t)n, &c->call, NULL, &c->e));
 	return code ? code : show_patched(c, rules, (size_t)n);
 }
 
 /* Turns learning on, or shows what was learnt so far. */
 int egress_learn(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	char *text = NULL;
 	int code;
 
-	if (!s)
-		return CLI_FAILED;
 	if (cli_has(c, "start")) {
-		code = cli_done(c, osb_policy_set(s,
+		code = cli_done(c, osb_policy_set(c->box,
 						  "{\"mode\":\"learn\",\"defaultAction\":\"deny\","
 						  "\"egress\":[]}",
 						  &c->call, NULL, &c->e));
-		osb_sandbox_free(s);
 		return code ? code
 			    : show_done(c,
 					"Learning: everything passes and is recorded. "
 					"'osb egress learn %s' shows what it needed.",
 					c->args[0]);
 	}
-	code = cli_done(c, osb_policy_suggest(s, &c->call, &text, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_policy_suggest(c->box, &c->call, &text, &c->e));
 	return code ? code : show_policy(c, text);
 }
 
@@ -150,7 +134,6 @@ static int change_vault(struct cli *c, int (*change)(osb_sandbox *, const char *
 						     char **, osb_error *))
 {
 	osb_cleanup(mem_freep) char *payload = NULL;
-	osb_sandbox *s;
 	char *text = NULL;
 	size_t n = 0;
 	int code;
@@ -158,12 +141,8 @@ static int change_vault(struct cli *c, int (*change)(osb_sandbox *, const char *
 	payload = cli_read_file(c, cli_flag(c, "file"), &n);
 	if (!payload)
 		return CLI_FAILED;
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, change(s, payload, &c->call, &text, &c->e));
+	code = cli_done(c, change(c->box, payload, &c->call, &text, &c->e));
 	explicit_bzero(payload, n); /* secrets */
-	osb_sandbox_free(s);
 	return code ? code : snake_show(c, text, NULL);
 }
 
@@ -196,14 +175,8 @@ static int show_part(struct cli *c, char *text, const char *part, const char *co
 
 static int get_vault(struct cli *c, const char *part, const char *name, const char *columns)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	char *text = NULL;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_vault_get(s, part, name, &c->call, &text, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_vault_get(c->box, part, name, &c->call, &text, &c->e));
 	if (code)
 		return code;
 	return columns ? show_part(c, text, part, columns) : snake_show(c, text, NULL);
@@ -237,14 +210,8 @@ int vault_binding_get(struct cli *c)
 int vault_delete(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
-	osb_sandbox *s = cli_sandbox(c);
 	struct json_writer w;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_vault_delete(s, &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_vault_delete(c->box, &c->call, &c->e));
 	if (code)
 		return code;
 	json_writer_init(&w, &json);

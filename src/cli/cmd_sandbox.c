@@ -286,21 +286,15 @@ int sandbox_list(struct cli *c)
 int sandbox_get(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
-	osb_sandbox *s = cli_sandbox(c);
 	osb_sandbox_info *info = NULL;
 	struct json_writer w;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_sandbox_get(s, &c->call, &info, &c->e));
+	int code = cli_done(c, osb_sandbox_get(c->box, &c->call, &info, &c->e));
 	if (code == 0) {
 		json_writer_init(&w, &json);
 		put_info(&w, info);
 		code = json_writer_end(&w) < 0 ? CLI_FAILED : show_json(c, buf_view(&json), NULL);
 	}
 	osb_sandbox_info_free(info);
-	osb_sandbox_free(s);
 	return code;
 }
 
@@ -308,17 +302,13 @@ int sandbox_endpoint(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
 	osb_endpoint *p = NULL;
-	osb_sandbox *s;
 	struct json_writer w;
 	uint32_t port;
 	int code;
 
 	if (!num_parse_u32(view_of(cli_flag(c, "port")), &port) || port < 1 || port > UINT16_MAX)
 		return cli_usage(c, "--port: '%s' is no port from 1 to 65535", cli_flag(c, "port"));
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_sandbox_endpoint(s, (uint16_t)port, 0, &c->call, &p, &c->e));
+	code = cli_done(c, osb_sandbox_endpoint(c->box, (uint16_t)port, 0, &c->call, &p, &c->e));
 	if (code == 0) {
 		json_writer_init(&w, &json);
 		json_write_object(&w);
@@ -333,21 +323,16 @@ int sandbox_endpoint(struct cli *c)
 		code = json_writer_end(&w) < 0 ? CLI_FAILED : show_json(c, buf_view(&json), NULL);
 	}
 	osb_endpoint_free(p);
-	osb_sandbox_free(s);
 	return code;
 }
 
 int sandbox_health(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
-	osb_sandbox *s = cli_sandbox(c);
 	struct json_writer w;
 	int r, code;
 
-	if (!s)
-		return CLI_FAILED;
-	r = osb_sandbox_ping(s, &c->call, &c->e);
-	osb_sandbox_free(s);
+	r = osb_sandbox_ping(c->box, &c->call, &c->e);
 	if (r == OSB_ERR_CANCELLED || r == OSB_ERR_UNAUTHORIZED || r == OSB_ERR_NOT_FOUND)
 		return cli_fail(c);
 	json_writer_init(&w, &json);
@@ -381,20 +366,17 @@ static int show_metrics(void *arg, const osb_metrics *m)
 
 int sandbox_metrics(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
 	osb_metrics m;
 	int code;
 
-	if (!s)
-		return CLI_FAILED;
 	if (cli_has(c, "watch")) {
-		code = cli_done(c, osb_sandbox_watch_metrics(s, show_metrics, c, &c->call, &c->e));
+		code = cli_done(
+			c, osb_sandbox_watch_metrics(c->box, show_metrics, c, &c->call, &c->e));
 	} else {
-		code = cli_done(c, osb_sandbox_metrics(s, &c->call, &m, &c->e));
+		code = cli_done(c, osb_sandbox_metrics(c->box, &c->call, &m, &c->e));
 		if (code == 0)
 			code = show_metrics(c, &m);
 	}
-	osb_sandbox_free(s);
 	return code;
 }
 
@@ -432,33 +414,22 @@ int sandbox_kill(struct cli *c)
 
 int sandbox_pause(struct cli *c)
 {
-	osb_sandbox *s = cli_sandbox(c);
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_sandbox_pause(s, &c->call, &c->e));
-	osb_sandbox_free(s);
+	int code = cli_done(c, osb_sandbox_pause(c->box, &c->call, &c->e));
 	return code ? code : show_done(c, "Pause request accepted: %s", c->args[0]);
 }
 
 int sandbox_resume(struct cli *c)
 {
 	const char *timeout = cli_flag(c, "resume-timeout");
-	osb_sandbox *s;
 	int64_t seconds = 30;
 	int code;
 
 	if (timeout && !cli_duration(timeout, &seconds))
 		return cli_usage(c, "--resume-timeout: '%s' is no duration like 30s", timeout);
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_sandbox_resume(s, &c->call, &c->e));
+	code = cli_done(c, osb_sandbox_resume(c->box, &c->call, &c->e));
 	if (code == 0 && !cli_has(c, "skip-health-check"))
-		code = cli_done(
-			c, osb_sandbox_wait_ready(s, (uint32_t)(seconds * 1000), &c->call, &c->e));
-	osb_sandbox_free(s);
+		code = cli_done(c, osb_sandbox_wait_ready(c->box, (uint32_t)(seconds * 1000),
+							  &c->call, &c->e));
 	return code ? code : show_done(c, "Sandbox resumed: %s", c->args[0]);
 }
 
@@ -466,7 +437,6 @@ int sandbox_renew(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
 	osb_cleanup(mem_freep) char *expires = NULL;
-	osb_sandbox *s;
 	struct json_writer w;
 	int64_t seconds;
 	int code;
@@ -474,11 +444,7 @@ int sandbox_renew(struct cli *c)
 	if (!cli_duration(cli_flag(c, "timeout"), &seconds))
 		return cli_usage(c, "--timeout: '%s' is no duration like 30m or 2h",
 				 cli_flag(c, "timeout"));
-	s = cli_sandbox(c);
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_sandbox_renew(s, seconds, &c->call, &expires, &c->e));
-	osb_sandbox_free(s);
+	code = cli_done(c, osb_sandbox_renew(c->box, seconds, &c->call, &expires, &c->e));
 	if (code)
 		return code;
 	json_writer_init(&w, &json);

@@ -19,6 +19,8 @@
 #define KEY_FIRST  0x10 /* Ctrl-P */
 #define KEY_SECOND 0x11 /* Ctrl-Q */
 
+#define END_AGAIN_MS 300
+
 static volatile sig_atomic_t resized = 1;
 
 static void on_resize(int signum)
@@ -87,6 +89,13 @@ static size_t filter_keys(struct shell *sh, const char *in, size_t n, char *out)
 	return used;
 }
 
+/* The end of a pipe is the end of what is typed.  A shell that is just starting may not hear it: it
+ * is said again until it has ended. */
+static int type_end(struct shell *sh)
+{
+	return osb_terminal_write(sh->terminal, "\x04", 1, &sh->cli->call, &sh->cli->e);
+}
+
 static int take_keys(struct shell *sh)
 {
 	char in[4096], out[2 * sizeof(in)];
@@ -96,9 +105,8 @@ static int take_keys(struct shell *sh)
 	if (n < 0 && errno == EINTR)
 		return 0;
 	if (n <= 0) {
-		/* The end of a pipe is the end of what is typed: Ctrl-D. */
 		sh->input_ended = true;
-		return osb_terminal_write(sh->terminal, "\x04", 1, &sh->cli->call, &sh->cli->e);
+		return type_end(sh);
 	}
 	used = filter_keys(sh, in, (size_t)n, out);
 	return used ? osb_terminal_write(sh->terminal, out, used, &sh->cli->call, &sh->cli->e) : 0;
@@ -134,11 +142,17 @@ static int serve(struct shell *sh)
 		};
 
 		bool pending = osb_terminal_pending(sh->terminal);
+		int n;
 
 		if (resized)
 			r = send_size(sh);
-		if (r < 0 || (poll(p, ARRAY_LEN(p), pending ? 0 : -1) < 0 && errno == EINTR))
+		if (r < 0)
+			break;
+		n = poll(p, ARRAY_LEN(p), pending ? 0 : sh->input_ended ? END_AGAIN_MS : -1);
+		if (n < 0 && errno == EINTR)
 			continue;
+		if (n == 0 && !pending)
+			r = type_end(sh);
 		if (p[1].revents)
 			r = take_keys(sh);
 		if (r == 0 && (pending || p[0].revents))
@@ -171,17 +185,14 @@ int shell(struct cli *c)
 	osb_attach how = {.takeover = cli_has(c, "takeover"), .viewer = cli_has(c, "view")};
 	const char *session = cli_flag(c, "session");
 	char id[OSB_ID_MAX];
-	osb_sandbox *s = cli_sandbox(c);
 	int r = 0;
 
-	if (!s)
-		return CLI_FAILED;
 	snprintf(id, sizeof(id), "%s", session ? session : "");
 	if (!session)
-		r = osb_terminal_create(s, cli_flag(c, "workdir"), cli_flag(c, "command"), &c->call,
-					id, &c->e);
+		r = osb_terminal_create(c->box, cli_flag(c, "workdir"), cli_flag(c, "command"),
+					&c->call, id, &c->e);
 	if (r == 0)
-		r = osb_terminal_attach(s, id, &how, &c->call, &sh.terminal, &c->e);
+		r = osb_terminal_attach(c->box, id, &how, &c->call, &sh.terminal, &c->e);
 	if (r == 0) {
 		(void)sigaction(SIGWINCH, &action, NULL);
 		make_raw(&sh);
@@ -190,7 +201,6 @@ int shell(struct cli *c)
 	r = end(&sh, id, r);
 	osb_terminal_close(sh.terminal);
 	if (!session && id[0] && !sh.detached)
-		(void)osb_terminal_delete(s, id, NULL, NULL);
-	osb_sandbox_free(s);
+		(void)osb_terminal_delete(c->box, id, NULL, NULL);
 	return r;
 }

@@ -85,14 +85,10 @@ static void put_snapshot(struct json_writer *w, const osb_snapshot *p)
 int snapshot_create(struct cli *c)
 {
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
-	osb_sandbox *s = cli_sandbox(c);
 	osb_snapshot *p = NULL, *ready = NULL;
 	struct json_writer w;
-	int code;
-
-	if (!s)
-		return CLI_FAILED;
-	code = cli_done(c, osb_snapshot_create(s, cli_flag(c, "name"), &c->call, &p, &c->e));
+	int code =
+		cli_done(c, osb_snapshot_create(c->box, cli_flag(c, "name"), &c->call, &p, &c->e));
 	if (code == 0 && cli_has(c, "wait"))
 		code = cli_done(c, osb_snapshot_wait(c->client, p->id, 0, &c->call, &ready, &c->e));
 	if (code == 0 && c->quiet) {
@@ -109,7 +105,6 @@ int snapshot_create(struct cli *c)
 	}
 	osb_snapshot_free(ready);
 	osb_snapshot_free(p);
-	osb_sandbox_free(s);
 	return code;
 }
 

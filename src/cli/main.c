@@ -163,6 +163,13 @@ static int check_globals(struct cli *c)
 	return 0;
 }
 
+static bool takes_sandbox(const struct command *command)
+{
+	struct view arguments = view_of(command->arguments);
+
+	return view_is(view_first(arguments, view_find(arguments, ' ')), "ID");
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	int r = cli_parse(c, argc, argv);
@@ -177,6 +184,10 @@ static int run(struct cli *c, int argc, char **argv)
 	if (!c->command || cli_has(c, "help"))
 		return help_show(c, c->command ? c->command->path : "");
 	r = check_globals(c);
+	if (r == 0 && takes_sandbox(c->command)) {
+		c->box = cli_sandbox(c);
+		r = c->box ? 0 : CLI_FAILED;
+	}
 	return r ? r : c->command->run(c);
 }
 
@@ -187,6 +198,7 @@ int main(int argc, char **argv)
 
 	listen_to_interrupts(c);
 	code = run(c, argc, argv);
+	osb_sandbox_free(c->box);
 	osb_client_free(c->client);
 	osb_cancel_free(c->cancel);
 	free(c->args);
