@@ -18,6 +18,7 @@
 #include "base/num.h"
 #include "box/netslot_openings.h"
 #include "codec/resolv.h"
+#include "sys/net_mark.h"
 #include "sys/tool.h"
 
 #define RULES_MAX_BYTES 16384
@@ -129,6 +130,16 @@ static int put_forward(struct buf *b, const char *prefix)
 			  prefix, prefix);
 }
 
+/* What egress connects to in a sandbox's stead; routes are known here. */
+static int put_in_stead(struct buf *b)
+{
+	int r = buf_append_str(b, "\tchain in_stead {\n\t\tip daddr @never drop\n");
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(foreign); i++)
+		r = buf_printf(b, "\t\toifname \"%s\" drop\n", foreign[i]);
+	return r < 0 ? r : buf_append_str(b, "\t}\n");
+}
+
 static int put_hooks(struct buf *b, const char *prefix, const char *subnet)
 {
 	return buf_printf(b,
@@ -147,6 +158,7 @@ static int put_hooks(struct buf *b, const char *prefix, const char *subnet)
 			  "\t}\n"
 			  "\tchain output {\n"
 			  "\t\ttype filter hook output priority filter - 10; policy accept;\n"
+			  "\t\tmeta mark %u jump in_stead\n"
 			  "\t\toifname \"%s*\" ct state established,related accept\n"
 			  "\t\toifname \"%s*\" drop\n"
 			  "\t}\n"
@@ -154,7 +166,7 @@ static int put_hooks(struct buf *b, const char *prefix, const char *subnet)
 			  "\t\ttype nat hook postrouting priority srcnat; policy accept;\n"
 			  "\t\tip saddr %s oifname != \"%s*\" masquerade\n"
 			  "\t}\n",
-			  prefix, prefix, prefix, prefix, subnet, prefix);
+			  prefix, prefix, NET_MARK_IN_STEAD, prefix, prefix, subnet, prefix);
 }
 
 int netslot_rules_format(const struct netslot_plan *p, const struct resolv_conf *dns, bool strict,
@@ -174,6 +186,8 @@ int netslot_rules_format(const struct netslot_plan *p, const struct resolv_conf 
 		r = put_sets(b, subnet, dns);
 	if (r == 0)
 		r = put_from_sandbox(b, subnet, strict);
+	if (r == 0)
+		r = put_in_stead(b);
 	if (r == 0)
 		r = put_hooks(b, p->prefix, subnet);
 	if (r == 0)

@@ -17,6 +17,7 @@
 #include "net/connect.h"
 #include "policy/net_special.h"
 #include "policy/net_table.h"
+#include "sys/net_mark.h"
 
 #define CONNECT_MS 10000
 
@@ -111,7 +112,7 @@ int vault_connect(struct vault_proxy *p, const struct vault_dst *d,
 		.ip = d->ip,
 		.port = d->port,
 		.timeout_ms = CONNECT_MS,
-		.mark = p->box->egress->alone ? NET_TABLE_MARK : 0,
+		.mark = p->box->egress->alone ? NET_TABLE_MARK : NET_MARK_IN_STEAD,
 	};
 
 	return connect_new(p->box->egress->loop, &to, fn, arg, ret, e);

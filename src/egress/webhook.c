@@ -29,6 +29,7 @@
 #include "net/tls.h"
 #include "policy/net_special.h"
 #include "policy/net_table.h"
+#include "sys/net_mark.h"
 
 #define TIMEOUT_MS    5000
 #define TRIES	      4
@@ -246,7 +247,9 @@ static void dial(struct delivery *d, bool v6, const uint8_t bytes[16])
 	const struct connect_to to = {
 		.ip = ip,
 		.port = d->to.port,
-		.mark = g->alone ? NET_TABLE_MARK : 0,
+		.mark = g->alone     ? NET_TABLE_MARK
+			: d->trusted ? 0
+				     : NET_MARK_IN_STEAD,
 	};
 	struct err e = ERR_NONE;
 

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import network_world  # noqa: E402
 from inside import Inside, eventually  # noqa: E402
 from network_world import PolicedServer, World  # noqa: E402
+from netns import Namespace, ip  # noqa: E402
 from small_internet import RESOLVER, wait_for  # noqa: E402
 from test_network_bypass import BAD, GOOD, ZONE, inside  # noqa: E402
 
@@ -271,3 +272,117 @@ tell([raw(b"good.test"), raw(b"secret.good", b"test"), raw(b"secret", b"good.tes
     assert not [q for q in asked if b"secret" in q or b"\\" in q], asked
     settled(box, wire)
     assert not [p for p in wire.packets if b"secret" in p[3].lower()]
+
+
+# ---- the vault's proxy, whose connections begin on the host ----
+
+class Neighbour:
+    """Somebody behind an interface of the host; remembers who has called on port 80."""
+
+    def __init__(self, world, device, network):
+        self.address, self.calls = f"{network}.2", []
+        self._space = Namespace("next")
+        ip("link", "add", device, "netns", world.host.name, "type", "veth", "peer", "name", "out", "netns",
+           self._space.name)
+        for space, name, last in ((world.host, device, 1), (self._space, "out", 2)):
+            space.ip("addr", "add", f"{network}.{last}/24", "dev", name)
+            space.ip("link", "set", name, "up")
+        self._space.ip("route", "add", "default", "via", f"{network}.1")
+        self._socket = self._space.socket()
+        self._socket.bind(("0.0.0.0", 80))
+        self._socket.listen(16)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                conn, _ = self._socket.accept()
+            except OSError:
+                return
+            with conn, contextlib.suppress(OSError):
+                self.calls.append(conn.recv(4096))
+                conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfound")
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._space.delete()
+
+
+@pytest.fixture
+def make_neighbour(world):
+    with contextlib.ExitStack() as ends:
+        def make(*args):
+            made = Neighbour(world, *args)
+            ends.callback(made.close)
+            return made
+        yield make
+
+
+def bound_to(server, world, address, *rules):
+    """A sandbox whose vault has business with a name that leads to the address."""
+    world.internet.reset()
+    world.internet.dns.zone = {"inner.test": [("A", address, 0)]}
+    made = server.policed("allow inner.test", *rules, credentialProxy={"enabled": True})
+    answer = server.policy_api(made, "POST", "/credential-vault", {
+        "credentials": [{"name": "key", "source": {"value": "x"}}],
+        "bindings": [{"name": "b", "match": {"hosts": ["inner.test"], "schemes": ["http", "https"]},
+                      "auth": {"type": "bearer", "credential": "key"}}]})
+    assert answer.status == 201, answer
+    return made
+
+
+def test_the_proxy_goes_where_a_rule_leads(server, world, make_neighbour):
+    """Otherwise the next ones prove nothing."""
+    lan = make_neighbour("lan0", "192.168.50")
+    made = bound_to(server, world, lan.address, "allow 192.168.50.0/24")
+    assert server.fetch(made, "http://inner.test/") == "found"
+    assert lan.calls and b"Bearer x" in lan.calls[0]
+    server.delete(made)
+
+
+def test_the_proxy_and_containers_of_the_host(server, world, make_neighbour):
+    """Bridges of others are closed to sandboxes, whatever a policy says: to the proxy too."""
+    for device, network in (("docker0", "172.17.0"), ("br-0123456789ab", "172.18.0")):
+        other = make_neighbour(device, network)
+        made = bound_to(server, world, other.address, f"allow {network}.0/24", "allow 0.0.0.0/0")
+        assert server.fetch(made, "http://inner.test/", "-f", "-m", "3") != "found"
+        assert not other.calls
+        server.delete(made)
+
+
+def test_the_proxy_and_other_sandboxes(server, world, program):
+    other = Inside(server, program)
+    other.run("python3 -m http.server 80 --bind 0.0.0.0", background=True)
+    eventually(lambda: other.run("curl -sf -o /dev/null http://127.0.0.1:80/").exit_code == 0)
+    address = other.out("hostname -I").split()[0]
+    made = bound_to(server, world, address, "allow 0.0.0.0/0")
+    assert isinstance(server.fetch(made, "http://inner.test/", "-f", "-m", "3"), int)
+    server.delete(made)
+    other.delete()
+
+
+def test_the_proxy_and_the_host(server, world):
+    """What listens on the host's own addresses is not for sandboxes."""
+    calls = []
+    with contextlib.closing(world.host.socket()) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("0.0.0.0", 80))
+        listener.listen(16)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    conn, _ = listener.accept()
+                    with conn, contextlib.suppress(OSError):
+                        calls.append(conn.recv(4096))
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        for address in (world.address, "127.0.0.1", "0.0.0.0", "127.0.0.53", "169.254.169.254"):
+            made = bound_to(server, world, address, "allow 0.0.0.0/0", "allow 127.0.0.0/8")
+            assert isinstance(server.fetch(made, "http://inner.test/", "-f", "-m", "3"), int)
+            server.delete(made)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert not any(calls), calls
