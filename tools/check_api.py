@@ -5,7 +5,7 @@
 
 A route is a row of a `struct route name[] = {...}`: a method and a path, literal or made of
 macros of the same file.  A "{name...}" row needs x-rest-of-path in the spec, a "*" row
-x-any-method, an operation with answer 101 x-websocket, a row with ROUTE_ROOT_ONLY or ROUTE_V1_ONLY
+x-any-method, an operation with answer 101 x-websocket or x-tunnel, a row with ROUTE_ROOT_ONLY or ROUTE_V1_ONLY
 the same x-prefix, a row with ROUTE_OPEN (and no other) an empty security.  Prints every
 difference; exit status 1 if there is one.
 """
@@ -97,9 +97,9 @@ def spec_routes(spec, problems):
             path = re.sub(r"\{(\w+)\}$", r"{\1...}", path)
         operations = [m for m in METHODS if m in item]
         for method in operations:
-            websocket = "101" in item[method]["responses"]
-            if websocket != bool(item[method].get("x-websocket")):
-                problems.append(f"{method.upper()} {path}: x-websocket and answer 101 disagree")
+            upgrades = "101" in item[method]["responses"]
+            if upgrades != bool(item[method].get("x-websocket") or item[method].get("x-tunnel")):
+                problems.append(f"{method.upper()} {path}: x-websocket or x-tunnel and answer 101 disagree")
         if item.get("x-any-method"):
             if len(operations) != 1:
                 problems.append(f"{path}: x-any-method wants one operation that stands for all")

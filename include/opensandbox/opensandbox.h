@@ -22,3 +22,4 @@
 #include <opensandbox/snapshot.h>
 #include <opensandbox/storage.h>
 #include <opensandbox/terminal.h>
+#include <opensandbox/tunnel.h>

@@ -277,6 +277,10 @@ static const struct flag follow_flags[] = {
 	{'n', "tail", "N", FLAG_ONCE, "Only the last lines of what there is."},
 	END,
 };
+static const struct flag forward_flags[] = {
+	{0, "address", "IP", FLAG_ONCE, "Where it listens; 127.0.0.1."},
+	END,
+};
 static const struct flag top_flags[] = {
 	{0, "interval", "DURATION", FLAG_ONCE, "How often it looks; 2s."},
 	{0, "once", NULL, FLAG_ONCE, "Look once, also on a terminal."},
@@ -382,6 +386,9 @@ const struct command cli_commands[] = {
 	 image_rm},
 	{"logs", "ID", "What the sandbox's own program prints.", NULL, follow_flags, "raw", logs},
 	{"man", "DIR", "Write the man pages into a directory.", NULL, NULL, NULL, man_pages},
+	{"port-forward", "ID LOCAL:REMOTE...", "Ports of a sandbox as ports of this machine.",
+	 "Until interrupted. It carries plain TCP, and needs a server of ours.", forward_flags,
+	 NULL, port_forward},
 	{"run", "IMAGE -- COMMAND...", "A sandbox for one command; nothing is left of it.",
 	 "Output is printed as it comes, and osb ends with the command's exit code. Ctrl-C "
 	 "interrupts it, "

@@ -91,5 +91,6 @@ int skills_show(struct cli *c);
 int skills_install(struct cli *c);
 int skills_uninstall(struct cli *c);
 int logs(struct cli *c);
+int port_forward(struct cli *c);
 int completion(struct cli *c);
 int man_pages(struct cli *c);

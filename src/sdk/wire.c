@@ -235,6 +235,13 @@ ssize_t wire_send_file(struct wire *w, int fd, size_t n, const struct wire_limit
 	return copy_file(w, fd, n, limit, e);
 }
 
+int wire_end(struct wire *w, struct err *e)
+{
+	if (w->tls)
+		return wire_tls_say_end(w, e);
+	return shutdown(w->fd, SHUT_WR) < 0 ? err_set(e, -errno, "shutdown: %m") : 0;
+}
+
 bool wire_buffered(const struct wire *w)
 {
 	return wire_tls_pending(w);

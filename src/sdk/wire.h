@@ -40,6 +40,9 @@ osb_must_check int wire_write(struct wire *w, struct view bytes, const struct wi
 osb_must_check ssize_t wire_read(struct wire *w, void *p, size_t n, const struct wire_limit *limit,
 				 struct err *e);
 
+/* Nothing more is written; reading goes on. */
+osb_must_check int wire_end(struct wire *w, struct err *e);
+
 /* Bytes have come that a poll(2) on its descriptor does not show. */
 bool wire_buffered(const struct wire *w);
 

@@ -26,4 +26,5 @@ osb_must_check ssize_t wire_tls_write(struct wire *w, struct view bytes,
 				      const struct wire_limit *limit, struct err *e);
 osb_must_check ssize_t wire_tls_read(struct wire *w, void *p, size_t n,
 				     const struct wire_limit *limit, struct err *e);
-bool wire_tls_pending(const struct wire *w); /* decrypted bytes wait */
+osb_must_check int wire_tls_say_end(struct wire *w, struct err *e); /* close_notify */
+bool wire_tls_pending(const struct wire *w);			    /* decrypted bytes wait */

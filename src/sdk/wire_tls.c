@@ -199,6 +199,16 @@ ssize_t wire_tls_read(struct wire *w, void *p, size_t n, const struct wire_limit
 	}
 }
 
+int wire_tls_say_end(struct wire *w, struct err *e)
+{
+	struct wire_limit none = {0};
+
+	ERR_clear_error();
+	if (SSL_shutdown(w->tls->ssl) < 0)
+		return err_set(e, -EPROTO, "TLS: %s", reason());
+	return flush(w, &none, e);
+}
+
 bool wire_tls_pending(const struct wire *w)
 {
 	return w->tls && SSL_pending(w->tls->ssl) > 0;

@@ -20,7 +20,7 @@
 #define BOTH                                                                                       \
 	api_sandboxes_routes, api_list_routes, api_endpoints_routes, api_proxy_routes,             \
 	api_diagnostics_routes, api_snapshots_routes, api_volumes_routes, api_images_routes, \
-	api_image_files_routes, api_network_routes, api_unsupported_routes
+	api_image_files_routes, api_network_routes, api_tunnel_routes, api_unsupported_routes
 /* clang-format on */
 
 /* What is below one prefix alone is unknown below the other, whatever the method. */

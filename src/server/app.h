@@ -22,6 +22,7 @@ struct runtime;
 struct sandboxes;
 struct snapshots;
 struct store;
+struct tunnels;
 struct volumes;
 
 struct app {
@@ -41,6 +42,7 @@ struct app {
 	struct snapshots *snapshots;
 	struct http_server *http;
 	struct http_proxies *proxies;
+	struct tunnels *tunnels;
 	struct resumes *resumes;
 	size_t requests; /* under way */
 	int64_t started_us;

@@ -18,6 +18,7 @@ extern const struct route api_sandboxes_routes[];
 extern const struct route api_list_routes[];
 extern const struct route api_endpoints_routes[];
 extern const struct route api_proxy_routes[];
+extern const struct route api_tunnel_routes[];
 extern const struct route api_diagnostics_routes[];
 extern const struct route api_snapshots_routes[];
 extern const struct route api_volumes_routes[];

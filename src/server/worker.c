@@ -38,6 +38,7 @@
 #include "server/server_filter.h"
 #include "server/snapshots.h"
 #include "server/state_dir.h"
+#include "server/tunnels.h"
 #include "server/uploads.h"
 #include "server/volumes.h"
 #include "store/store.h"
@@ -292,6 +293,7 @@ static int serve(struct worker *w, struct err *e)
 	int r;
 
 	app->proxies = http_proxies_new();
+	app->tunnels = tunnels_new(app->loop);
 	app->resumes = resumes_new(app->loop, app->sandboxes,
 				   (uint64_t)app->config->ingress_resume_wait_seconds * 1000);
 	r = http_server_new(app->loop, &limits, handle, app, &app->http, e);
@@ -328,6 +330,7 @@ static void finish(struct worker *w)
 	http_server_free(app->http);
 	https_free(w->https);
 	http_proxies_free(app->proxies);
+	tunnels_free(app->tunnels);
 	if (app->runtime) {
 		snapshots_stop(app->snapshots);
 		app->runtime->ops->free(app->runtime);

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import stat
 import subprocess
 import tarfile
@@ -278,6 +279,40 @@ def test_logs_are_followed(osb):
             assert p.wait(60) == 0
     finally:
         osb("sandbox", "kill", box)
+
+
+ECHO = """
+import socketserver
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(b"hello " + self.rfile.read()[::-1])
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 7007), Echo)
+print("listening", flush=True)
+server.serve_forever()
+"""
+
+
+def test_ports_are_forwarded(osb, box):
+    started = osb.json("command", "run", box, "-d", "--", "python3", "-c", ECHO)["execution_id"]
+    eventually(lambda: "listening" in osb("command", "logs", box, started))
+    with subprocess.Popen([program(), "port-forward", box, ":7007", ":7008"], env=osb.env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as p:
+        ports = [int(re.search(r":(\d+) ->", p.stdout.readline()).group(1)) for _ in range(2)]
+        data = os.urandom(3 << 20)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", ports[0]), timeout=60) as s:
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+                with s.makefile("rb") as f:
+                    assert f.read() == b"hello " + data[::-1]
+        with socket.create_connection(("127.0.0.1", ports[1]), timeout=60) as s:
+            assert s.recv(1) == b""
+        p.send_signal(signal.SIGINT)
+        assert p.wait(60) == 0
+        assert "nothing listens on port 7008" in p.stderr.read()
+    osb("command", "interrupt", box, started)
+    osb("port-forward", box, "70000", code=2)
+    osb("port-forward", "nothing", "--address", "0", "1:1", code=2)
 
 
 def test_the_server_and_the_host(osb, box, server):
