@@ -60,6 +60,8 @@ static struct arena_block *free_blocks(struct arena *a, bool keep)
 		struct arena_block *b = a->blocks;
 
 		a->blocks = b->next;
+		if (a->secret)
+			explicit_bzero(b->data, b->used);
 		if (keep && !kept && b->cap == FIRST_BLOCK)
 			kept = b;
 		else

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/macro.h"
@@ -20,6 +21,7 @@ struct arena {
 	struct arena_defer *defers;
 	size_t used;
 	size_t max;
+	bool secret; /* memory is wiped before it is given back, or used again */
 };
 
 typedef void arena_defer_fn(void *arg);

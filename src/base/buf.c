@@ -20,10 +20,23 @@ void buf_init(struct buf *b, size_t max)
 	*b = BUF_INIT(max);
 }
 
+/* What is left when the memory has gone elsewhere. */
+static void forget(struct buf *b)
+{
+	*b = (struct buf){.max = b->max, .secret = b->secret};
+}
+
+static void give_back(struct buf *b)
+{
+	if (b->secret && b->mem)
+		explicit_bzero(b->mem, b->cap);
+	free(b->mem);
+}
+
 void buf_done(struct buf *b)
 {
-	free(b->mem);
-	buf_init(b, b->max);
+	give_back(b);
+	forget(b);
 }
 
 static void compact(struct buf *b)
@@ -32,6 +45,21 @@ static void compact(struct buf *b)
 		return;
 	memmove(b->mem, b->mem + b->start, b->len);
 	b->start = 0;
+}
+
+/* The content is at its front.  realloc() would leave a copy of it behind. */
+static char *resize(struct buf *b, size_t cap)
+{
+	char *mem;
+
+	if (!b->secret || !b->mem)
+		return realloc(b->mem, cap);
+	mem = malloc(cap);
+	if (!mem)
+		return NULL;
+	memcpy(mem, b->mem, b->len);
+	give_back(b);
+	return mem;
 }
 
 /* Makes room for `n` bytes behind the content, the ceiling aside. */
@@ -54,7 +82,7 @@ static int ensure(struct buf *b, size_t n)
 	cap = MAX(MIN(cap, limit), need);
 	cap = MAX(cap, (size_t)1);
 	compact(b);
-	mem = realloc(b->mem, cap);
+	mem = resize(b, cap);
 	if (!mem)
 		return -ENOMEM;
 	b->mem = mem;
@@ -178,9 +206,16 @@ char *buf_take_str(struct buf *b)
 	char *text;
 
 	compact(b);
-	text = mem_resize(b->mem, b->len + 1, 1);
+	if (b->secret) {
+		text = mem_alloc(b->len + 1);
+		if (b->len)
+			memcpy(text, b->mem, b->len);
+		give_back(b);
+	} else {
+		text = mem_resize(b->mem, b->len + 1, 1);
+	}
 	text[b->len] = '\0';
-	buf_init(b, b->max);
+	forget(b);
 	return text;
 }
 

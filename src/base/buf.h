@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +20,11 @@ struct buf {
 	size_t len;   /* bytes in use */
 	size_t cap;   /* bytes allocated */
 	size_t max;   /* ceiling for len */
+	bool secret;  /* memory is wiped before it is given back */
 };
 
-#define BUF_INIT(max_bytes) ((struct buf){.max = (max_bytes)})
+#define BUF_INIT(max_bytes)   ((struct buf){.max = (max_bytes)})
+#define BUF_SECRET(max_bytes) ((struct buf){.max = (max_bytes), .secret = true})
 
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b); /* frees; the buffer may be used again */

@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -66,6 +69,18 @@ static int check_limits(struct view text, struct err *e)
 		}
 	}
 	return 0;
+}
+
+static void wiping_free(void *p)
+{
+	if (p)
+		explicit_bzero(p, malloc_usable_size(p));
+	free(p);
+}
+
+void json_wipe_freed(void)
+{
+	json_set_alloc_funcs(malloc, wiping_free);
 }
 
 /* jansson quotes the text near the error, which may hold anything: keep the sentence one line. */

@@ -30,6 +30,9 @@ osb_must_check int json_parse(struct view text, enum json_flags flags, struct js
 void json_free(struct json *v); /* accepts NULL */
 DEFINE_CLEANUP(struct json *, json_free)
 
+/* From now on, in this process: values may be secrets, and their memory is wiped when freed. */
+void json_wipe_freed(void);
+
 enum json_kind json_kind(const struct json *v);
 const char *json_kind_name(enum json_kind kind); /* "a string", "an object", ... for messages */
 

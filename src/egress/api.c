@@ -168,6 +168,7 @@ int api_new(struct egress *g, int listen_fd, struct box *only, struct err *e)
 	int r;
 
 	limits.connections = CONNECTIONS;
+	limits.secret = true;
 	a->egress = g;
 	a->only = only;
 	list_init(&a->changes);

@@ -103,7 +103,7 @@ static void answer(struct control *c, const struct egress_msg *request, int code
 
 static int make_document(const struct box *b, int *ret, struct err *e)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(EGRESS_DOCUMENT_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(EGRESS_DOCUMENT_MAX);
 	struct json_writer w;
 
 	json_writer_init(&w, &text);
@@ -151,7 +151,7 @@ static bool same_socket(int a, int b)
 
 static int read_document(int fd, struct json **ret, struct err *e)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(EGRESS_DOCUMENT_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(EGRESS_DOCUMENT_MAX);
 	int r = memfd_read(fd, &text, e);
 
 	if (r == 0)

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "codec/json.h"
 #include "egress/api.h"
 #include "egress/confine.h"
 #include "egress/control.h"
@@ -132,6 +133,7 @@ int main(int argc, char **argv)
 	int r;
 
 	log_init("opensandbox-egress", LOG_INFO, 2);
+	json_wipe_freed();
 	settings_init(&settings);
 	r = settings_from_environment(&settings, environ, &e);
 	if (r == 0)

@@ -364,7 +364,7 @@ static struct request *request_new(struct vault_conn *c, struct http_exchange *x
 	r->proxy = c->proxy;
 	r->x = x;
 	r->held = vault_held_ref(c->proxy->held);
-	buf_init(&r->body, VAULT_REQUEST_BODY_MAX);
+	r->body = BUF_SECRET(VAULT_REQUEST_BODY_MAX);
 	r->dst = c->dst;
 	r->https = c->https;
 	memcpy(r->name, name, strlen(name) + 1);

@@ -34,6 +34,7 @@ int vault_proxies_start(struct egress *g, struct err *e)
 	int r;
 
 	limits.connections = CONNECTIONS;
+	limits.secret = true;
 	limits.body_stall_ms = BODY_STALL_MS;
 	limits.queue_high_bytes = QUEUE_BYTES;
 	/* A body to look into is collected, and its copy is what leaves. */

@@ -85,7 +85,7 @@ static bool is_replaced(const struct vault_binding *b, struct view name)
 static int put_header(struct arena *a, const struct vault_binding *b, const struct http1_header *in,
 		      struct vault_request_out *out)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(TARGET_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(TARGET_MAX);
 	struct http1_header *to = &out->headers[out->headers_n];
 	int r = b ? vault_rewrite_header(b, in->name, in->value, &text) : 0;
 
@@ -138,7 +138,7 @@ static int put_headers(struct http_exchange *x, const struct vault_binding *b,
 static int put_target(struct http_exchange *x, const struct vault *v, const struct vault_binding *b,
 		      const struct vault_request *q, struct vault_request_out *out, struct err *e)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(TARGET_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(TARGET_MAX);
 
 	out->target = http_head(x)->target;
 	if (!b)
@@ -164,7 +164,7 @@ static void put_framing(const struct http_exchange *x, const struct vault_bindin
 
 int vault_request_body(struct http_exchange *x, struct view body, struct vault_request_out *out)
 {
-	osb_cleanup(buf_done) struct buf text = BUF_INIT(VAULT_REQUEST_BODY_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(VAULT_REQUEST_BODY_MAX);
 
 	if (vault_rewrite_body(out->binding, out->body_kind, body, &text) < 0 ||
 	    arena_view(http_arena(x), buf_view(&text), &out->body) < 0)

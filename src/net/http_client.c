@@ -245,7 +245,8 @@ static void queue_pieces(struct http_call *c, const struct iovec *iov, size_t n)
 void http_call_begin(struct http_call *c, struct view method, struct view target,
 		     const struct http1_header *headers, size_t headers_n, int64_t length)
 {
-	osb_cleanup(buf_done) struct buf b = BUF_INIT(HEAD_MAX + target.len);
+	/* There may be credentials in it. */
+	osb_cleanup(buf_done) struct buf b = BUF_SECRET(HEAD_MAX + target.len);
 	struct view text;
 
 	(void)!buf_reserve(&b, HEAD_USUAL);

@@ -60,6 +60,7 @@ struct http_conn *http_conn_new(struct http_server *s, int fd, const char *peer,
 	c->body_done = true;
 	c->secure = flags & HTTP_CONN_SECURE;
 	buf_init(&c->in, IN_MAX);
+	c->in.secret = s->limits.secret;
 	buf_init(&c->out, OUT_MAX);
 	list_init(&c->kick_link);
 	if (loop_fd_new(s->loop, fd, conn_ready, c, &c->watch, &e) < 0) {
@@ -284,9 +285,27 @@ static void input_ended(struct http_conn *c)
 	http_conn_update(c);
 }
 
+static void work_on(struct http_conn *c, struct view said)
+{
+	if (c->in.len) {
+		if (buf_append_view(&c->in, said) < 0)
+			http_input_refuse(c, 431, "the request's head is too large");
+		else
+			http_input_work(c, buf_view(&c->in));
+	} else {
+		bool fresh = c->phase == PHASE_HEAD;
+
+		http_input_work(c, said);
+		/* The clock of a head runs from its first byte. */
+		if (fresh && !c->dead && c->phase == PHASE_HEAD && c->in.len)
+			http_conn_restart_patience(c);
+	}
+}
+
 /* Reads once.  False: stop for now. */
 static bool read_once(struct http_conn *c)
 {
+	bool secret = c->server->limits.secret;
 	size_t size;
 	char *scratch = http_server_scratch(c->server, &size);
 	ssize_t n;
@@ -309,20 +328,9 @@ static bool read_once(struct http_conn *c)
 			http_conn_close(c);
 		return !c->dead;
 	}
-	if (c->in.len) {
-		if (buf_append(&c->in, scratch, (size_t)n) < 0) {
-			http_input_refuse(c, 431, "the request's head is too large");
-			return false;
-		}
-		http_input_work(c, buf_view(&c->in));
-	} else {
-		bool fresh = c->phase == PHASE_HEAD;
-
-		http_input_work(c, view_mem(scratch, (size_t)n));
-		/* The clock of a head runs from its first byte. */
-		if (fresh && !c->dead && c->phase == PHASE_HEAD && c->in.len)
-			http_conn_restart_patience(c);
-	}
+	work_on(c, view_mem(scratch, (size_t)n));
+	if (secret)
+		explicit_bzero(scratch, (size_t)n);
 	if (!c->dead && c->phase != PHASE_HEAD && c->phase != PHASE_LINGER)
 		http_conn_restart_patience(c);
 	/* A short read has emptied the socket. */

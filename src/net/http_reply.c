@@ -37,6 +37,7 @@ struct http_exchange *http_exchange_new(struct http_conn *c)
 	} else {
 		x = mem_alloc(sizeof(*x));
 		arena_init(&arena, s->limits.arena_bytes);
+		arena.secret = s->limits.secret;
 		buf_init(&headers, s->limits.head_bytes);
 	}
 	/* The table of headers is filled by the parser: no need to clear it. */
@@ -147,6 +148,7 @@ void http_body_collect(struct http_exchange *x, size_t max, http_body_fn *fn, vo
 	x->body_arg = arg;
 	x->body_max = max;
 	buf_init(&x->collected, max);
+	x->collected.secret = x->conn->server->limits.secret;
 	/* A body that says it is too large is not waited for. */
 	if (x->head.has_length && x->head.length > max) {
 		x->body_mode = BODY_OVER;

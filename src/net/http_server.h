@@ -37,6 +37,7 @@ struct http_limits {
 	uint64_t head_ms;	 /* from the first byte of a head to its end: 10 s */
 	uint64_t body_stall_ms;	 /* no byte of a wanted body: 30 s */
 	uint64_t write_stall_ms; /* the client takes no byte of an answer: 0 = may wait for ever */
+	bool secret;		 /* what clients say is wiped when its memory is given back */
 };
 
 extern const struct http_limits http_limits_default;

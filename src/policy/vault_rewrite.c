@@ -106,7 +106,7 @@ static int encode(struct buf *out, struct view text, enum vault_coding coding)
 
 static int encoded(const char *text, enum vault_coding coding, char **ret, size_t *ret_len)
 {
-	struct buf out = BUF_INIT(CODED_MAX);
+	struct buf out = BUF_SECRET(CODED_MAX);
 	int r = encode(&out, view_of(text), coding);
 
 	if (r == 0) {

@@ -129,14 +129,11 @@ static int told(struct hold *h, const struct json *document, struct err *e)
 static int take_document(struct egress_client *c, struct hold *h, int document, struct err *e)
 {
 	osb_cleanup(json_freep) struct json *v = NULL;
-	struct buf text = BUF_INIT(EGRESS_DOCUMENT_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(EGRESS_DOCUMENT_MAX);
 	int r = egress_link_read(document, &text, e);
 
 	if (r == 0)
 		r = json_parse(buf_view(&text), 0, &v, e);
-	if (text.mem)
-		explicit_bzero(text.mem, text.cap);
-	buf_done(&text);
 	if (r < 0)
 		return r;
 	if (!c->greeted)

@@ -103,7 +103,7 @@ void hold_retry(struct egress_client *c)
 
 static int write_document(struct hold *h, int *ret_fd, struct err *e)
 {
-	struct buf text = BUF_INIT(EGRESS_DOCUMENT_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(EGRESS_DOCUMENT_MAX);
 	struct egress_client *c = h->client;
 	struct json_writer w;
 	int r;
@@ -121,9 +121,6 @@ static int write_document(struct hold *h, int *ret_fd, struct err *e)
 		err_set(e, r, "the sandbox's policy is too large");
 	else
 		r = memfd_of("document", buf_view(&text), ret_fd, e);
-	if (text.mem)
-		explicit_bzero(text.mem, text.cap);
-	buf_done(&text);
 	return r;
 }
 
@@ -201,7 +198,7 @@ void hold_begin_wanted(struct egress_client *c)
 int hold_keep_vault(struct hold *h, const struct json *document, struct err *e)
 {
 	const struct json *vault = json_get(document, "vault");
-	struct buf text = BUF_INIT(EGRESS_DOCUMENT_MAX);
+	osb_cleanup(buf_done) struct buf text = BUF_SECRET(EGRESS_DOCUMENT_MAX);
 	struct json_writer w;
 	int r;
 
@@ -212,12 +209,8 @@ int hold_keep_vault(struct hold *h, const struct json *document, struct err *e)
 	json_writer_init(&w, &text);
 	json_write_json(&w, vault);
 	r = json_writer_end(&w);
-	if (r < 0) {
-		if (text.mem)
-			explicit_bzero(text.mem, text.cap);
-		buf_done(&text);
+	if (r < 0)
 		return err_set(e, r, "the vault is too large");
-	}
 	forget_vault(h);
 	h->vault = buf_take_str(&text);
 	return 0;

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "codec/json.h"
 #include "net/http_proxy.h"
 #include "net/http_server.h"
 #include "net/loop.h"
@@ -370,6 +371,7 @@ int worker_run(const struct worker_means *means)
 	struct err e = ERR_NONE;
 
 	(void)prctl(PR_SET_NAME, "osb-worker", 0, 0, 0);
+	json_wipe_freed(); /* documents of vaults come through here */
 	(void)signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		if (steps[i].run(&w, &e) < 0) {

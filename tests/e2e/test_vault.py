@@ -435,6 +435,22 @@ def test_egress_leaves_no_core(server):
         limits = pathlib.Path(f"/proc/{server.child(name)}/limits").read_text(encoding="ascii")
         core = [line for line in limits.splitlines() if line.startswith("Max core file size")][0].split()
         assert core[4] == "0", (name, core)
+        # Nobody may trace it, whoever it is: its files in /proc are root's.
+        proc = pathlib.Path(f"/proc/{server.child(name)}")
+        if b"__asan_init" in (proc / "exe").read_bytes():
+            continue  # leaks are looked for by tracing
+        uid = [line.split()[1] for line in (proc / "status").read_text(encoding="ascii").splitlines()
+               if line.startswith("Uid:")][0]
+        assert uid != "0" and (proc / "environ").stat().st_uid == 0, (name, uid)
+
+
+def test_what_was_told_of_secrets_is_wiped(server, box):
+    """When the vault has gone, so have the documents of it in egress."""
+    create(server, box, value="a-secret-that-goes-away-again")
+    egress = server.child("egress")
+    assert memory_has(egress, "a-secret-that-goes-away-again"), "the search finds what is there"
+    assert server.policy_api(box, "DELETE", VAULT).status == 204
+    eventually(lambda: not memory_has(egress, "a-secret-that-goes-away-again"), "wiped")
 
 
 def test_a_snapshot_has_no_secret(server, box):

@@ -724,6 +724,35 @@ def test_secrets_are_in_no_log(make_vaulted, vaults):
 
 # -- clients --
 
+def memory_has(pid, text):
+    """Does any part of a process's memory that it could have written?"""
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="ascii", errors="replace")
+    with open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps.splitlines():
+            area, rights = line.split()[:2]
+            start, end = (int(x, 16) for x in area.split("-"))
+            if "w" not in rights or end - start > 1 << 28:  # a sanitizer's
+                continue
+            try:
+                mem.seek(start)
+                if text.encode() in mem.read(end - start):
+                    return True
+            except (OSError, ValueError):
+                continue
+    return False
+
+
+def test_what_was_told_of_secrets_is_wiped(vaulted):
+    """When the vault has gone, so have the documents that made it."""
+    pid, secret, other = vaulted.egress.process.pid, f"wiped-{uuid.uuid4()}", f"kept-{uuid.uuid4()}"
+    vaulted.create(binding("b"), credentials={"t": secret})
+    vaulted.api("PATCH", "", {"credentials": {"replace": [{"name": "t", "source": {"value": other}}]}}, expect=200)
+    assert memory_has(pid, other), "the search finds what is there"
+    wait_for(lambda: not memory_has(pid, secret), 60)
+    vaulted.api("DELETE", expect=204)
+    wait_for(lambda: not memory_has(pid, other), 60)
+
+
 def test_python_as_a_client(vaulted):
     vaulted.create(binding("b"))
     code = ("import json,sys,urllib.request as u\n"

@@ -113,6 +113,24 @@ static void a_destructor_may_register_another(void **state)
 	assert_string_equal(order, "12");
 }
 
+/* The block that is kept for the next use is the one that can be looked at. */
+static void secrets_are_wiped(void **state)
+{
+	struct arena a;
+	char *text;
+
+	(void)state;
+	if (OSB_ASAN)
+		skip();
+	arena_init(&a, 4096);
+	a.secret = true;
+	text = arena_strndup(&a, "secret", 6);
+	assert_non_null(text);
+	arena_reset(&a);
+	assert_memory_equal(text, "\0\0\0\0\0\0", 6);
+	arena_done(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +139,7 @@ int main(void)
 		cmocka_unit_test(copies_are_terminated),
 		cmocka_unit_test(destructors_run_in_reverse_order_once),
 		cmocka_unit_test(a_destructor_may_register_another),
+		cmocka_unit_test(secrets_are_wiped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

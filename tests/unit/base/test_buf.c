@@ -160,6 +160,32 @@ static void random_operations_agree_with_a_model(void **state)
 	}
 }
 
+static void secrets_move_whole(void **state)
+{
+	struct buf b = BUF_SECRET(4096);
+	char *text;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(buf_append_char(&b, (char)('a' + i % 26)), 0);
+	buf_consume(&b, 26);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(buf_append_char(&b, 'x'), 0);
+	assert_int_equal(b.len, 1974);
+	assert_memory_equal(b.mem + b.start, "abcdefgh", 8);
+	text = buf_take_str(&b);
+	assert_int_equal(strlen(text), 1974);
+	assert_memory_equal(text, "abcdefgh", 8);
+	free(text);
+	assert_true(b.secret && !b.mem && b.max == 4096);
+	text = buf_take_str(&b);
+	assert_string_equal(text, "");
+	free(text);
+	assert_int_equal(buf_append_str(&b, "again"), 0);
+	buf_done(&b);
+	assert_true(b.secret);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +197,7 @@ int main(void)
 		cmocka_unit_test(shrink_gives_back_only_when_empty_and_big),
 		cmocka_unit_test(memory_stays_near_the_ceiling_in_a_long_stream),
 		cmocka_unit_test(random_operations_agree_with_a_model),
+		cmocka_unit_test(secrets_move_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
