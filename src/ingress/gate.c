@@ -79,10 +79,8 @@ static struct view rewrite(struct http_exchange *x, struct view name, struct vie
 {
 	const struct passage *p = http_user(x);
 
-	if (view_iis(name, "Location"))
-		return preview_location(http_arena(x), value, p->preview.prefix,
-					p->preview.to.port);
-	return preview_cookie(http_arena(x), value, p->preview.prefix);
+	return preview_answer_header(http_arena(x), name, value, p->preview.prefix,
+				     p->preview.to.port);
 }
 
 struct asking {

@@ -157,6 +157,12 @@ static bool stays_here(const struct http1_head *h, struct view name, bool names)
 	       (names && is_named(h, name));
 }
 
+static bool is_rewritten(struct view name)
+{
+	return view_iis(name, "Location") || view_iis(name, "Set-Cookie") ||
+	       view_iis(name, "Service-Worker-Allowed");
+}
+
 static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
 {
 	bool names = names_headers(h);
@@ -168,7 +174,7 @@ static void copy_answer_headers(struct proxy *p, const struct http1_head *h)
 		if (stays_here(h, f.name, names) || view_iis(f.name, "Date") ||
 		    (p->hides_server && view_iis(f.name, "Server")))
 			continue;
-		if (p->rewrite && (view_iis(f.name, "Location") || view_iis(f.name, "Set-Cookie")))
+		if (p->rewrite && is_rewritten(f.name))
 			f.value = p->rewrite(p->x, f.name, f.value);
 		if (f.value.p)
 			http_reply_copy(p->x, &f);

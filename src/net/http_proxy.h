@@ -33,8 +33,8 @@ struct http_proxy_options {
 		*drop_headers; /* further request headers to drop, NULL-terminated; or NULL */
 	const struct http1_header *add_headers; /* added last; legal */
 	size_t add_headers_n;
-	/* The client's version of an answer's Location or Set-Cookie, in the exchange's arena; the
-	 * empty view drops it.  NULL: as they are. */
+	/* The client's version of an answer's Location, Set-Cookie or Service-Worker-Allowed, in
+	 * the exchange's arena; the empty view drops it.  NULL: as they are. */
 	struct view (*rewrite)(struct http_exchange *x, struct view name, struct view value);
 	bool hides_server; /* the upstream's Server header is dropped */
 	/* What the connection leads to: it is kept under this name, see http_proxy_again().  Empty:

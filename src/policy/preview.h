@@ -126,6 +126,13 @@ struct view preview_location(struct arena *a, struct view location, struct view 
  */
 struct view preview_cookie(struct arena *a, struct view cookie, struct view prefix);
 
+/*
+ * Any of these, by its name; the empty view drops it.  Service-Worker-Allowed does not pass with a
+ * prefix: what it allows would answer for the whole origin, other sandboxes and the API included.
+ */
+struct view preview_answer_header(struct arena *a, struct view name, struct view value,
+				  struct view prefix, uint16_t port);
+
 /* ---- what is said ---- */
 
 enum preview_problem {

@@ -117,3 +117,13 @@ struct view preview_cookie(struct arena *a, struct view cookie, struct view pref
 	}
 	return view_mem(out, n);
 }
+
+struct view preview_answer_header(struct arena *a, struct view name, struct view value,
+				  struct view prefix, uint16_t port)
+{
+	if (view_iis(name, "Location"))
+		return preview_location(a, value, prefix, port);
+	if (view_iis(name, "Service-Worker-Allowed"))
+		return prefix.len ? VIEW_NONE : value;
+	return preview_cookie(a, value, prefix);
+}

@@ -78,9 +78,7 @@ static struct view rewrite(struct http_exchange *x, struct view name, struct vie
 	const struct ingress *i = http_user(x);
 	const struct preview *p = &i->preview;
 
-	if (view_iis(name, "Location"))
-		return preview_location(http_arena(x), value, p->prefix, p->to.port);
-	return preview_cookie(http_arena(x), value, p->prefix);
+	return preview_answer_header(http_arena(x), name, value, p->prefix, p->to.port);
 }
 
 struct asking {
