@@ -350,6 +350,8 @@ struct view vault_header_value(const struct vault_binding *b, size_t i)
 
 /* ---- answers ---- */
 
+#define ESCAPES_MAX 3 /* of escapes */
+
 static const struct vault_needle *redaction_at(const struct vault *v, struct view in)
 {
 	if (!v->redacted[(unsigned char)*in.p])
@@ -361,12 +363,48 @@ static const struct vault_needle *redaction_at(const struct vault *v, struct vie
 	return NULL;
 }
 
-int vault_redact(const struct vault *v, struct view value, struct buf *out)
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* With its escapes undone, as often as servers do that. */
+static bool hides_secret(const struct vault *v, struct view value, int times)
+{
+	bool found = false;
+	size_t n = 0;
+	char *text;
+
+	if (times == 0 || !view_has(value, '%'))
+		return false;
+	text = mem_alloc(value.len);
+	for (size_t i = 0; i < value.len; i++) {
+		bool escape = value.p[i] == '%' && i + 2 < value.len &&
+			      digit(value.p[i + 1]) >= 0 && digit(value.p[i + 2]) >= 0;
+
+		text[n++] = value.p[i];
+		if (escape) {
+			text[n - 1] = (char)(digit(value.p[i + 1]) << 4 | digit(value.p[i + 2]));
+			i += 2;
+		}
+	}
+	for (size_t i = 0; i < n && !found; i++)
+		found = redaction_at(v, view_mem(text + i, n - i)) != NULL;
+	found = found || hides_secret(v, view_mem(text, n), times - 1);
+	explicit_bzero(text, n);
+	free(text);
+	return found;
+}
+
+static int redact(const struct vault *v, struct view value, struct buf *out)
 {
 	size_t plain = 0, at = 0;
 	int changed = 0;
 
-	while (v && at < value.len) {
+	while (at < value.len) {
 		const struct vault_needle *n = redaction_at(v, view_skip(value, at));
 
 		if (!n) {
@@ -383,4 +421,17 @@ int vault_redact(const struct vault *v, struct view value, struct buf *out)
 	if (changed && buf_append(out, value.p + plain, at - plain) < 0)
 		return -E2BIG;
 	return changed;
+}
+
+/* Servers escape more than we do, or less, or in lower case: then nothing of it passes. */
+int vault_redact(const struct vault *v, struct view value, struct buf *out)
+{
+	size_t start = out->len;
+	int changed = v ? redact(v, value, out) : 0;
+
+	if (!v || changed < 0 ||
+	    !hides_secret(v, changed ? view_skip(buf_view(out), start) : value, ESCAPES_MAX))
+		return changed;
+	buf_truncate(out, start);
+	return buf_append_str(out, VAULT_REDACTED) < 0 ? -E2BIG : 1;
 }

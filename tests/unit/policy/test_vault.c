@@ -512,6 +512,11 @@ static void answers_lose_every_form_of_a_secret(void **state)
 		{"s3cr/t&", "[REDACTED]"},
 		{"x Bearer s3cr/t& y", "x [REDACTED] y"},
 		{"k=s3cr%2Ft%26;", "k=[REDACTED];"},
+		{"k=s3cr%2ft%26;", "[REDACTED]"},
+		{"k=%73%33cr/t%26;", "[REDACTED]"},
+		{"k=s3cr%252ft%2526;", "[REDACTED]"},
+		{"s3cr/t& and s3cr%2ft&", "[REDACTED]"},
+		{"100%, %zz, %2", NULL},
 		{"second,second", "[REDACTED],[REDACTED]"},
 		{"secon", NULL},
 	};
