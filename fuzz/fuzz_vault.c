@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/strv.h"
 #include "codec/json.h"
 #include "codec/json_writer.h"
 #include "policy/vault.h"
@@ -52,6 +53,24 @@ static void use(const struct vault *v)
 	}
 }
 
+/* What is kept of the hosts has all that are bound. */
+static void check_hosts(const struct vault *v)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(16u << 20);
+	osb_cleanup(strv_done) struct strv hosts = STRV_INIT;
+	osb_cleanup(json_freep) struct json *list = NULL;
+	struct err e = ERR_NONE;
+
+	write(v, vault_hosts_write, &text);
+	must(json_parse(buf_view(&text), 0, &list, &e) == 0);
+	must(vault_hosts_read(list, &hosts, &e) == 0);
+	must(vault_hosts_have(&hosts, VIEW("a.example.com")) ==
+	     vault_binds(v, VIEW("a.example.com")));
+	for (size_t i = 0; i < hosts.len; i++)
+		if (hosts.v[i][0] != '*')
+			must(vault_binds(v, view_of(hosts.v[i])));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	osb_cleanup(buf_done) struct buf one = BUF_INIT(64u << 20), two = BUF_INIT(64u << 20);
@@ -70,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(view_eq(buf_view(&one), buf_view(&two)));
 	buf_clear(&one);
 	write(v, vault_write_state, &one);
+	check_hosts(v);
 	/* The same document as a patch: refused or not, never half. */
 	(void)!vault_patch(v, doc, NULL, 0, &next, &e);
 	return 0;

@@ -399,26 +399,24 @@ static bool hides_secret(const struct vault *v, struct view value, int times)
 	return found;
 }
 
+/* Matches may overlap: whatever is part of any does not pass. */
 static int redact(const struct vault *v, struct view value, struct buf *out)
 {
-	size_t plain = 0, at = 0;
+	size_t until = 0; /* all before it has been written, or is covered */
 	int changed = 0;
 
-	while (at < value.len) {
+	for (size_t at = 0; at < value.len; at++) {
 		const struct vault_needle *n = redaction_at(v, view_skip(value, at));
 
-		if (!n) {
-			at++;
+		if (!n)
 			continue;
-		}
-		if (buf_append(out, value.p + plain, at - plain) < 0 ||
-		    buf_append_str(out, VAULT_REDACTED) < 0)
+		if (at >= until && (buf_append(out, value.p + until, at - until) < 0 ||
+				    buf_append_str(out, VAULT_REDACTED) < 0))
 			return -E2BIG;
-		at += n->text_len;
-		plain = at;
+		until = MAX(until, at + n->text_len);
 		changed = 1;
 	}
-	if (changed && buf_append(out, value.p + plain, at - plain) < 0)
+	if (changed && buf_append(out, value.p + until, value.len - until) < 0)
 		return -E2BIG;
 	return changed;
 }

@@ -868,6 +868,7 @@ def test_writes_may_have_to_come_over_tls(web, make_sidecar):
             answer = b""
             while data := sock.recv(4096):
                 answer += data
+            assert answer.startswith(b"HTTP/1.1 "), (answer, s.said())
             return int(answer.split()[1])
 
     forwarded = {"X-Forwarded-Proto": "https"}

@@ -545,6 +545,7 @@ static void answers_lose_every_form_of_a_placeholder(void **state)
 		{"{\"x\":\"{a \\\"k\\\"}\"}", "{\"x\":\"[REDACTED]\"}"},
 		{"{a k}", NULL},
 		{"second", "[REDACTED]"},
+		{"secondsecond{a \"k\"}", "[REDACTED][REDACTED][REDACTED]"},
 	};
 
 	(void)state;
@@ -555,6 +556,20 @@ static void answers_lose_every_form_of_a_placeholder(void **state)
 		if (cases[i].out)
 			assert_string_equal(buf_str(&out), cases[i].out);
 	}
+}
+
+/* The end of a placeholder is the beginning of a secret: of neither anything is left. */
+static void answers_lose_what_overlaps(void **state)
+{
+	osb_cleanup(vault_freep) struct vault *v =
+		vault_of(ONE(BIND("a", API,
+				  "\"type\":\"passthrough\",\"substitutions\":[{\"credential\":"
+				  "\"u\",\"placeholder\":\"xse\",\"in\":[\"query\"]}]")));
+	osb_cleanup(buf_done) struct buf out = BUF_INIT(4096);
+
+	(void)state;
+	assert_int_equal(vault_redact(v, VIEW("a xsecond b"), &out), 1);
+	assert_string_equal(buf_str(&out), "a [REDACTED] b");
 }
 
 static void substitutions_are_bounded(void **state)
@@ -630,6 +645,7 @@ int main(void)
 		cmocka_unit_test(headers_and_bodies_are_rewritten),
 		cmocka_unit_test(answers_lose_every_form_of_a_secret),
 		cmocka_unit_test(answers_lose_every_form_of_a_placeholder),
+		cmocka_unit_test(answers_lose_what_overlaps),
 		cmocka_unit_test(substitutions_are_bounded),
 		cmocka_unit_test(names_of_hosts_may_be_kept),
 	};
