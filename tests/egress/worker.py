@@ -226,7 +226,7 @@ class Egress:
         with open(self.log, "a", encoding="utf-8") as log:
             before = log.tell()
             self.process = subprocess.Popen(
-                ["ip", "netns", "exec", self.host.name, sys.executable, "-c", LAUNCH, *map(str, fds), self.program,
+                ["nsenter", f"--net={self.host.path}", sys.executable, "-c", LAUNCH, *map(str, fds), self.program,
                  "--supervisor-fd", "3", "--user", self.user],
                 env=env, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
         theirs.close()
