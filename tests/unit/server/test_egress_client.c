@@ -343,6 +343,7 @@ static void what_egress_still_has_is_not_disturbed(void **state)
 	assert_string_equal(buf_str(&text), "{\"policy\":\"old\",\"vault\":{\"y\":1}}");
 	assert_int_equal(t->watches, 1);
 	assert_int_equal(t->changes, 0);
+	assert_int_equal(t->found, 2);
 }
 
 static void a_change_that_cannot_be_kept_is_refused(void **state)
