@@ -17,7 +17,7 @@ ninja -C build
 for made in build/src/execd/execd build/src/warden/opensandbox-warden \
 	build/src/server/opensandbox-server build/src/imager/opensandbox-image \
 	build/src/imager/opensandbox-registry build/src/egress/opensandbox-egress \
-	build/src/ingress/opensandbox-ingress build/src/cli/osb; do
+	build/src/ingress/opensandbox-ingress build/src/cli/osb build/src/mcp/opensandbox-mcp; do
 	program=${made##*/}
 	if [ ! -f "$made" ]; then
 		echo "$made was not built" >&2

@@ -215,7 +215,8 @@ gather_programs() {
 		"$out/gcc/src/server/opensandbox-server" "$out/gcc/src/imager/opensandbox-image" \
 		"$out/gcc/src/imager/opensandbox-registry" \
 		"$out/gcc/src/egress/opensandbox-egress" \
-		"$out/gcc/src/ingress/opensandbox-ingress" "$out/gcc/src/cli/osb" "$out/bin/"
+		"$out/gcc/src/ingress/opensandbox-ingress" "$out/gcc/src/cli/osb" \
+		"$out/gcc/src/mcp/opensandbox-mcp" "$out/bin/"
 	cp "$out/gcc/src/sdk/libopensandbox.so.1.0.0" "$out/bin/libopensandbox.so.1"
 }
 
@@ -233,6 +234,7 @@ check_product() {
 	component_tests conformance "$out/bin" OPENSANDBOX_BIN tests/conformance
 	component_tests guest "$out/bin" OPENSANDBOX_BIN tests/guest
 	component_tests cli "$out/bin" OPENSANDBOX_BIN tests/cli
+	component_tests mcp "$out/bin" OPENSANDBOX_BIN tests/mcp
 	component_tests sdk "$out/bin" OPENSANDBOX_BIN tests/sdk
 	[ ! -d "$out/sanitized/src/sdk" ] ||
 		component_tests sdk-sanitized "$out/sanitized/src/sdk" SDK_DIR tests/sdk

@@ -30,6 +30,7 @@ for program in ("execd", "server", "egress", "ingress", "cli", "mcp"):
     MAY_USE[program] = LAYERS - {"box"}
 # What is said to a server goes through the library.
 MAY_USE["cli"] = {"base", "codec"}
+MAY_USE["mcp"] = {"base", "codec", "net", "sys"}
 MAY_USE["imager"] = {"base", "codec", "sys", "net", "image"}
 MAY_USE["warden"] = LAYERS
 
