@@ -131,7 +131,7 @@ static int find_kind(struct warden *w, const struct warden_msg *m, int mounts_fi
 	int r;
 
 	if (network == WARDEN_NET_POLICED && !police_possible(w->police))
-		return police_refuse(w->police, e);
+		return err_negative_(police_refuse(w->police, e));
 	if (mounts_file < 0) {
 		*ret = w->host->network == network ? kind_ref(w->host)
 						   : kinds_host(w->kinds, network);
