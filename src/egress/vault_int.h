@@ -47,7 +47,9 @@ struct vault_proxy {
 	struct list conns;	  /* struct vault_conn */
 	struct list requests;	  /* struct request (vault_exchange.c) */
 	size_t conns_n;
-	size_t bodies_n;	/* that are being collected */
+	size_t bodies_n;    /* that are being collected */
+	uint64_t window_us; /* since when TLS connections are counted */
+	unsigned window_n;
 	struct tls_ca *ca;	/* made when it is needed */
 	struct tls_server *tls; /* with it */
 };
@@ -82,6 +84,7 @@ struct vault_conn {
 	struct vault_dst dst;
 	size_t peeked; /* bytes that were looked at, in vain */
 	bool https;
+	bool waits;	  /* for its turn to be decrypted */
 	char name[256];	  /* that it asked for; "" = none */
 	char proven[256]; /* a name that we found to lead to `dst` ourselves */
 };

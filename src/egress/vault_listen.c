@@ -34,6 +34,8 @@
 #define CONNS_MAX	 256 /* of one sandbox */
 #define ACCEPTS_PER_TURN 32
 #define PAUSE_MS	 100
+#define WINDOW_MS	 100
+#define DECRYPTS_MAX	 32    /* in it: a greeting costs a client nothing, and us a certificate */
 #define SPEAK_MS	 10000 /* a client that says nothing is passed on, one that stops is not */
 #define HTTP_PEEK_MAX	 16384
 #define PEEK_MAX	 TLS_HELLO_MAX
@@ -168,11 +170,28 @@ static int make_authority(struct vault_proxy *p, struct err *e)
 	return 0;
 }
 
+/* One sandbox must not keep us busy with greetings; others have questions. */
+static bool must_wait(struct vault_proxy *p)
+{
+	uint64_t now = loop_now_us(p->box->egress->loop);
+
+	if (now - p->window_us > WINDOW_MS * 1000) {
+		p->window_us = now;
+		p->window_n = 0;
+	}
+	return p->window_n++ >= DECRYPTS_MAX;
+}
+
 static void decrypt(struct vault_conn *c)
 {
 	struct vault_proxy *p = c->proxy;
 	struct err e = ERR_NONE;
 
+	c->waits = must_wait(p);
+	if (c->waits) {
+		loop_timer_start(c->timer, WINDOW_MS);
+		return;
+	}
 	if (make_authority(p, &e) < 0) {
 		log_line(LOG_ERROR, "the sandbox's authority cannot be made",
 			 LOG_S("box", p->box->id), LOG_S("err", e.msg));
@@ -297,6 +316,10 @@ static void on_silence(void *arg)
 	struct vault_conn *c = arg;
 	char byte;
 
+	if (c->waits) {
+		decrypt(c);
+		return;
+	}
 	/* Servers of some protocols speak first.  Whoever stopped in the middle is not one of
 	 * their clients. */
 	if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {

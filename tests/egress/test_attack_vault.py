@@ -1,6 +1,7 @@
 """A hostile sandbox at the vault's proxy: as a way around the policy, to a secret, or to others' resources."""
+import contextlib
 import pathlib
-import socket
+import ssl
 
 import pytest
 
@@ -180,6 +181,33 @@ def test_only_websockets_change_the_protocol(vaulted, requests_seen):  # noqa: F
 
 
 # -- as a way to what others need --
+
+def greeting(name):
+    """The first words of a TLS client."""
+    out = ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=name).do_handshake()
+    return out.read()
+
+
+def test_greetings_wait_for_their_turn(vaulted, web):  # noqa: F811
+    """They cost a client nothing: many at once are answered little by little, but all of them."""
+    vaulted.create(binding("w", hosts=["*.wild.test"]))
+    address = vaulted.box.ask("a.wild.test").addresses[0]
+    held = []
+    try:
+        for i in range(120):
+            s = vaulted.box.connect(address, 443, 60)
+            held.append(s)
+            s.sendall(greeting(f"n{i}.wild.test"))
+        for s in held:
+            assert s.recv(1) == b"\x16"
+    finally:
+        for s in held:
+            s.close()
+
 
 def test_websockets_count_as_connections(vaulted, web):  # noqa: F811
     """One that has changed its protocol costs as much as any other."""
