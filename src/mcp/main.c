@@ -1,12 +1,14 @@
 /*
  * mcp/main.c - opensandbox-mcp: sandboxes as tools of the Model Context Protocol.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "mcp/embedded.h"
 #include "mcp/mcp.h"
 #include "mcp/options.h"
 #include "mcp/outputs.h"
@@ -17,12 +19,13 @@
 
 #define EXIT_USAGE 2
 
-static int serve(const struct options *o)
+/* `own` is the server that was started for us, or NULL. */
+static int serve(const struct options *o, const struct embedded *own)
 {
 	osb_config config = {
-		.domain = o->domain,
-		.protocol = o->protocol,
-		.api_key = o->api_key,
+		.domain = own ? embedded_domain(own) : o->domain,
+		.protocol = own ? "http" : o->protocol,
+		.api_key = own ? embedded_key(own) : o->api_key,
 		.timeout_ms = o->timeout_ms,
 		.user_agent = "opensandbox-mcp/" OSB_VERSION,
 	};
@@ -45,6 +48,27 @@ static int serve(const struct options *o)
 	return code;
 }
 
+static int serve_embedded(const struct options *o)
+{
+	struct embedded *own = NULL;
+	struct err e = ERR_NONE;
+	sigset_t ends;
+	int code;
+
+	/* Whoever ends us meanwhile shall not leave a server behind: the transports hear of it. */
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	(void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	if (embedded_start(&own, &e) < 0) {
+		fprintf(stderr, "opensandbox-mcp: --embedded: %s\n", e.msg);
+		return EXIT_FAILURE;
+	}
+	code = serve(o, own);
+	embedded_stop(own);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	struct err e = ERR_NONE;
@@ -64,5 +88,5 @@ int main(int argc, char **argv)
 		puts("opensandbox-mcp " OSB_VERSION);
 		return EXIT_SUCCESS;
 	}
-	return serve(&o);
+	return o.embedded ? serve_embedded(&o) : serve(&o, /* own= */ NULL);
 }

@@ -22,12 +22,14 @@ const char options_help[] =
 	"  --protocol http|https              how it is spoken to (http)\n"
 	"  --api-key KEY                      its key\n"
 	"  --request-timeout-seconds SECONDS  of one request to it (30)\n"
+	"  --embedded                         start a server of its own instead, for as long\n"
+	"                                     as this program runs; needs root\n"
 	"  --help, --version\n"
 	"\n"
 	"OPEN_SANDBOX_DOMAIN, OPEN_SANDBOX_API_KEY, OPEN_SANDBOX_PROTOCOL and\n"
 	"OPEN_SANDBOX_REQUEST_TIMEOUT stand for options that are not given.\n";
 
-enum { TRANSPORT = 1000, HOST, PORT, DOMAIN, PROTOCOL, API_KEY, TIMEOUT, HELP, VERSION };
+enum { TRANSPORT = 1000, HOST, PORT, DOMAIN, PROTOCOL, API_KEY, TIMEOUT, EMBEDDED, HELP, VERSION };
 
 static const struct option known[] = {
 	{"transport", required_argument, NULL, TRANSPORT},
@@ -37,6 +39,7 @@ static const struct option known[] = {
 	{"protocol", required_argument, NULL, PROTOCOL},
 	{"api-key", required_argument, NULL, API_KEY},
 	{"request-timeout-seconds", required_argument, NULL, TIMEOUT},
+	{"embedded", no_argument, NULL, EMBEDDED},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 	{NULL, 0, NULL, 0},
@@ -94,6 +97,9 @@ static int take(int option, const char *value, struct options *o, struct err *e)
 		return 0;
 	case TIMEOUT:
 		return take_timeout(value, &o->timeout_ms, e);
+	case EMBEDDED:
+		o->embedded = true;
+		return 0;
 	case HELP:
 		o->help = true;
 		return 0;
@@ -120,5 +126,9 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	if (r == 0 && optind < argc)
 		return err_set(e, -EINVAL, "'%s' is not understood; --help shows the options",
 			       argv[optind]);
+	if (r == 0 && ret->embedded && (ret->domain || ret->api_key || ret->protocol))
+		return err_set(e, -EINVAL,
+			       "--embedded has a server of its own: --domain, "
+			       "--protocol and --api-key do not go with it");
 	return r;
 }

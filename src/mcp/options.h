@@ -16,6 +16,7 @@ struct options {
 	uint32_t timeout_ms;
 	const char *host;
 	uint16_t port;
+	bool embedded; /* start a server; api_key, domain and protocol are its own */
 	bool help, version;
 };
 

@@ -3,6 +3,7 @@
  */
 #include "mcp/web.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -267,6 +268,17 @@ static void on_signal(void *arg, int signum)
 	loop_stop(web->loop);
 }
 
+/* Signals may be blocked from before: they are heard while somebody listens for them. */
+static void hear_signals(int how)
+{
+	sigset_t ends;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	(void)pthread_sigmask(how, &ends, NULL);
+}
+
 static int open_all(struct web *web, struct err *e)
 {
 	struct http_limits limits = http_limits_default;
@@ -318,7 +330,9 @@ int web_serve(struct mcp *mcp, const struct options *o)
 				 LOG_S("host", o->host));
 		log_line(LOG_INFO, "listening", LOG_S("host", o->host),
 			 LOG_I("port", http_server_port(web.server)));
+		hear_signals(SIG_UNBLOCK);
 		loop_run(web.loop);
+		hear_signals(SIG_BLOCK);
 		code = EXIT_SUCCESS;
 	}
 	close_all(&web);

@@ -20,7 +20,7 @@ def program():
 
 
 def environment(server=None, home="/nonexistent"):
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8",
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
            **{k: v for k, v in os.environ.items() if "SAN_OPTIONS" in k}}
     if server:
         env |= {"OPEN_SANDBOX_DOMAIN": f"127.0.0.1:{server.port}", "OPEN_SANDBOX_API_KEY": server.key}

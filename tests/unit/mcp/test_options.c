@@ -43,6 +43,7 @@ static void options_are_read(void **state)
 	assert_true(parse(&o, &e, "--request-timeout-seconds", "1.5") == 0 && o.timeout_ms == 1500);
 	assert_true(parse(&o, &e, "--port", "0") == 0 && o.port == 0);
 	assert_true(parse(&o, &e, "--host", "localhost") == 0 && !strcmp(o.host, "127.0.0.1"));
+	assert_true(parse(&o, &e, "--embedded", NULL) == 0 && o.embedded);
 	assert_true(parse(&o, &e, "--api-key", "k") == 0 && !strcmp(o.api_key, "k"));
 }
 
@@ -59,6 +60,7 @@ static void nonsense_is_named(void **state)
 		{"--domain", NULL},
 		{"--nothing", NULL},
 		{"word", NULL},
+		{"--embedded", "--domain=x"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -66,7 +68,9 @@ static void nonsense_is_named(void **state)
 		struct options o;
 
 		assert_int_equal(parse(&o, &e, cases[i][0], cases[i][1]), -EINVAL);
-		assert_non_null(strstr(e.msg, cases[i][1] ? cases[i][1] : cases[i][0]));
+		assert_non_null(strstr(e.msg, i == ARRAY_LEN(cases) - 1 ? "--embedded"
+					      : cases[i][1]		? cases[i][1]
+									: cases[i][0]));
 	}
 }
 
