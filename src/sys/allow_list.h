@@ -14,7 +14,7 @@ struct err;
 /* Adds what a name alone cannot say; 0 or -errno. */
 typedef int allow_list_fn(scmp_filter_ctx ctx);
 
-/* On top of what every program needs: memory, time, signals, its own threads and descriptors.  Names
+/* On top of what every program needs: memory, time, signals, its own threads and descriptors. Names
  * that the library does not know yet are passed over. */
 osb_must_check int allow_list_apply(const char *const *names, size_t names_n, allow_list_fn *more,
 				    struct err *e);

@@ -67,8 +67,8 @@ def test_what_is_refused(server, box):
 
 def test_a_tunnel_ends_with_its_sandbox(server):
     made = server.create()["id"]
-    server.run(made, "python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 7009)); c = s.accept(); "
-                     "time.sleep(1000)' >/dev/null 2>&1 &")
+    server.run(made, "python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 7009)); "
+                     "c = s.accept(); time.sleep(1000)' >/dev/null 2>&1 &")
 
     def connected():
         s, head = ask(server, f"/sandboxes/{made}/tunnel/7009", *upgrade(server))
