@@ -234,13 +234,20 @@ static void on_reply_drained(struct http_exchange *x, void *arg)
 
 static void reach(struct request *r);
 
+/* May it be asked twice?  A server that says nothing may have done it. */
+static bool is_repeatable(const struct request *r)
+{
+	return !r->streaming && r->out.length == 0 &&
+	       (view_is(http_head(r->x)->method, "GET") || http_is_head(r->x));
+}
+
 static void on_done(void *arg, int result, const struct err *e)
 {
 	struct request *r = arg;
 	struct egress *g = r->proxy->box->egress;
 
 	/* A server may close a connection that rests while the request is on its way to it. */
-	if (result < 0 && r->reused && !r->streaming && http_call_silent(r->call)) {
+	if (result < 0 && r->reused && is_repeatable(r) && http_call_silent(r->call)) {
 		http_call_free(take_ptr(r->call));
 		reach(r);
 		return;
@@ -318,10 +325,8 @@ static void reach(struct request *r)
 static void start(struct request *r)
 {
 	struct egress *g = r->proxy->box->egress;
-	bool once = (r->out.length != 0 && !r->out.collected) ||
-		    !(view_is(http_head(r->x)->method, "GET") || http_is_head(r->x));
 
-	r->call = http_pool_take(g->pool, view_of(r->keep_as), once);
+	r->call = http_pool_take(g->pool, view_of(r->keep_as), !is_repeatable(r));
 	if (!r->call) {
 		reach(r);
 		return;

@@ -126,6 +126,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._answer(b"{}")
             self.close_connection = True
             return
+        if self.path == "/drop":  # does it, and goes without a word
+            self.server_requests.append({"method": self.command, "path": self.path, "headers": {}})
+            self.close_connection = True
+            return
         if self.path.startswith("/bytes/"):
             self._body()
             self._answer(b"x" * int(self.path.split("/")[2]))

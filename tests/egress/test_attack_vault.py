@@ -180,6 +180,21 @@ def test_only_websockets_change_the_protocol(vaulted, requests_seen):  # noqa: F
     assert len(requests_seen) == 2 and not any("upgrade" in s["headers"] for s in requests_seen)
 
 
+@pytest.mark.parametrize("method, body, often", [
+    ("POST", "", 1), ("POST", "a={KEY}", 1), ("DELETE", "", 1), ("GET", "", 2)])
+def test_what_may_have_been_done_is_not_done_again(vaulted, requests_seen, method, body, often):  # noqa: F811
+    """A server that takes a request on a connection that had rested, and hangs up, may have obeyed."""
+    vaulted.create(binding("b", {"type": "passthrough", "substitutions": [
+        {"credential": "t", "placeholder": "{KEY}", "in": ["body"]}]}, **HTTP))
+    address = vaulted.box.ask("api.vault.test").addresses[0]
+    data = (f"GET / HTTP/1.1\r\nHost: api.vault.test\r\n\r\n{method} /drop HTTP/1.1\r\nHost: api.vault.test\r\n"
+            f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n"
+            f"Connection: close\r\n\r\n{body}")
+    got = say(vaulted.box, address, 80, data.encode())
+    assert got.count(b"HTTP/1.1 200") == 1 and got.count(b"HTTP/1.1 502") == 1, got
+    assert len([s for s in requests_seen if s["path"] == "/drop"]) == often
+
+
 # -- as a way to what others need --
 
 def greeting(name):
