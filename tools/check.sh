@@ -235,6 +235,8 @@ check_product() {
 	component_tests guest "$out/bin" OPENSANDBOX_BIN tests/guest
 	component_tests cli "$out/bin" OPENSANDBOX_BIN tests/cli
 	component_tests mcp "$out/bin" OPENSANDBOX_BIN tests/mcp
+	local mcp=$out/sanitized/src/mcp/opensandbox-mcp
+	[ ! -x "$mcp" ] || component_tests mcp-sanitized "$mcp" MCP tests/mcp
 	component_tests sdk "$out/bin" OPENSANDBOX_BIN tests/sdk
 	[ ! -d "$out/sanitized/src/sdk" ] ||
 		component_tests sdk-sanitized "$out/sanitized/src/sdk" SDK_DIR tests/sdk

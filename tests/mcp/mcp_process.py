@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import queue
 import subprocess
 import threading
@@ -13,6 +14,9 @@ LATEST = "2025-11-25"
 
 
 def program():
+    """$MCP, or the one among the other programs."""
+    if os.environ.get("MCP"):
+        return pathlib.Path(os.environ["MCP"])
     for path in (BIN / "opensandbox-mcp", BIN / "src" / "mcp" / "opensandbox-mcp"):
         if path.is_file() and os.access(path, os.X_OK):
             return path

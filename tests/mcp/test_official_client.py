@@ -16,11 +16,14 @@ INSTALL_DEADLINE = 300
 RUN_DEADLINE = 600
 
 
-def install(name):
-    """A directory from which node finds what the package.json of tests/mcp/NAME wants."""
+def install(name, oldest):
+    """A directory from which node finds what the package.json of tests/mcp/NAME wants; `oldest` is what it runs on."""
     for tool in ("node", "npm"):
         if not shutil.which(tool):
             pytest.skip(f"no {tool}")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    if int(version.lstrip("v").split(".")[0]) < oldest:
+        pytest.skip(f"node is {version}; the client needs {oldest}")
     directory, wanted = CACHE / name, (HERE / name / "package.json").read_text()
     done = directory / "installed"
     if done.exists() and done.read_text() == wanted:
@@ -42,12 +45,12 @@ def install(name):
 
 @pytest.fixture(scope="module")
 def client():
-    return install("javascript")
+    return install("javascript", 18)
 
 
 @pytest.fixture(scope="module")
 def inspector():
-    return install("inspector") / "node_modules" / ".bin" / "mcp-inspector"
+    return install("inspector", 20) / "node_modules" / ".bin" / "mcp-inspector"
 
 
 def run(client, server, *words):
