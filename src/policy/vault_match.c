@@ -90,6 +90,18 @@ static bool is_dots(struct view segment)
 	return dots == 1 || dots == 2;
 }
 
+/* Separators, escapes of escapes, ends of strings, and bytes that are no text but were dots and
+ * slashes to some. */
+static bool is_slippery_escape(struct view at)
+{
+	static const char *const escapes[] = {"%2f", "%5c", "%25", "%00", "%c0", "%c1"};
+
+	for (size_t i = 0; i < ARRAY_LEN(escapes); i++)
+		if (view_istarts(at, view_of(escapes[i])))
+			return true;
+	return false;
+}
+
 /*
  * A path that a server may read as another one: with "." and ".." in it, or with escaped
  * separators.  It is nobody's but who has all paths.
@@ -105,9 +117,7 @@ bool vault_path_slippery(struct view path)
 			return true;
 	}
 	for (size_t i = 0; i + 2 < path.len; i++)
-		if (view_istarts(view_skip(path, i), VIEW("%2f")) ||
-		    view_istarts(view_skip(path, i), VIEW("%5c")) ||
-		    view_starts(view_skip(path, i), VIEW("%25")))
+		if (path.p[i] == '%' && is_slippery_escape(view_skip(path, i)))
 			return true;
 	return view_has(path, '\\');
 }

@@ -148,6 +148,8 @@ TRICKS = {
     "dots with a parameter": "GET /v1/..;x=1/admin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
     "an escaped slash": "GET /v1/..%2fadmin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
     "a slash escaped twice": "GET /v1/..%252fadmin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
+    "the end of a string": "GET /v1/..%00/admin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
+    "dots that are too long": "GET /v1/%c0%ae%C0%AE/admin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
     "backslashes": "GET /v1/..\\admin HTTP/1.1\r\nHost: api.vault.test\r\n\r\n",
 }
 
