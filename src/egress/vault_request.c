@@ -193,6 +193,34 @@ static int check(struct vault_conn *c, struct http_exchange *x, char name[256], 
 	return 0;
 }
 
+/* Some servers believe these headers instead of the request line: what they say must be bound to
+ * the same. */
+static bool means_another(const struct vault *v, const struct http_exchange *x,
+			  const struct vault_request *q, const struct vault_binding *b)
+{
+	static const char *const methods[] = {"X-HTTP-Method-Override", "X-HTTP-Method",
+					      "X-Method-Override"};
+	static const char *const paths[] = {"X-Original-URL", "X-Rewrite-URL"};
+	const struct http1_head *h = http_head(x);
+
+	for (size_t i = 0; i < h->headers_n; i++) {
+		const struct vault_binding *found = NULL;
+		struct vault_request other = *q;
+		struct view name = h->headers[i].name, value = h->headers[i].value;
+
+		for (size_t k = 0; k < ARRAY_LEN(methods); k++)
+			if (view_iis(name, methods[k]))
+				other.method = value;
+		for (size_t k = 0; k < ARRAY_LEN(paths); k++)
+			if (view_iis(name, paths[k]))
+				other.path = view_first(value, view_find(value, '?'));
+		if ((other.method.p != q->method.p || other.path.p != q->path.p) &&
+		    (vault_match(v, &other, &found) != VAULT_BOUND || found != b))
+			return true;
+	}
+	return false;
+}
+
 int vault_request_make(struct vault_conn *c, struct http_exchange *x, char ret_name[256],
 		       struct vault_request_out *ret, const char **ret_why)
 {
@@ -215,6 +243,8 @@ int vault_request_make(struct vault_conn *c, struct http_exchange *x, char ret_n
 		if (!vault_leads_to(c, ret_name))
 			return refuse(VAULT_REQUEST_ASTRAY,
 				      "the address is not one of the host's\n", ret_why);
+		if (means_another(v, x, &q, b))
+			return refuse(403, "credential binding ambiguous\n", ret_why);
 		log_line(LOG_DEBUG, "credentials added", LOG_S("box", c->proxy->box->id),
 			 LOG_S("binding", vault_binding_name(b)), LOG_S("host", ret_name),
 			 LOG_I("revision", vault_revision(v)));

@@ -171,6 +171,21 @@ def test_requests_that_two_could_read_in_two_ways(vaulted, requests_seen, trick)
                 and s["headers"].get("authorization")]
 
 
+@pytest.mark.parametrize("header, bound", [
+    ("X-HTTP-Method-Override: DELETE", False), ("x-http-method: PUT", False), ("X-Method-Override: delete", False),
+    ("X-Original-URL: /admin", False), ("X-Rewrite-URL: /v1/../admin", False), ("X-Original-URL:", False),
+    ("X-HTTP-Method-Override: GET", True), ("X-Rewrite-URL: /v1/b?c=/d", True), ("X-Method: DELETE", True)])
+def test_headers_that_servers_take_for_the_request_line(vaulted, requests_seen, header, bound):  # noqa: F811
+    vaulted.create(binding("b", paths=["/v1/*"], methods=["GET", "POST"], **HTTP))
+    address = vaulted.box.ask("api.vault.test").addresses[0]
+    got = say(vaulted.box, address, 80, get("api.vault.test", "/v1/a", "Content-Length: 0", header, method="POST"))
+    assert got.startswith(b"HTTP/1.1 200" if bound else b"HTTP/1.1 403"), got
+    assert len(requests_seen) == bound
+    # Where nothing is added, nothing is asked.
+    got = say(vaulted.box, address, 80, get("api.vault.test", "/other", header))
+    assert got.startswith(b"HTTP/1.1 200") and SECRET not in str(requests_seen[-1])
+
+
 def test_only_websockets_change_the_protocol(vaulted, requests_seen):  # noqa: F811
     """Behind another one, say HTTP/2, headers of answers would not be looked at any more."""
     vaulted.create(binding("b", **HTTP))
