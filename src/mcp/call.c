@@ -15,6 +15,7 @@
 #include "mcp/mcp.h"
 #include "mcp/registry.h"
 #include "mcp/resources.h"
+#include "mcp/session.h"
 #include "mcp/tools.h"
 
 #define PROGRESS_EVERY_US 250000
@@ -92,6 +93,7 @@ static void answer(struct call *c)
 	osb_cleanup(buf_done) struct buf out = BUF_INIT(MCP_ANSWER_MAX * 2u);
 	struct json_writer w;
 
+	session_answers(c->session, c);
 	if (atomic_load(&c->cancelled)) {
 		c->sink.send(c->sink.arg, VIEW_NONE, /* last= */ true);
 		return;

@@ -69,11 +69,15 @@ bool session_knows_version(struct view version)
 	return false;
 }
 
-void session_ended(struct session *s, struct call *c)
+void session_answers(struct session *s, struct call *c)
 {
 	(void)pthread_mutex_lock(&s->lock);
 	list_remove(&c->of_session);
 	(void)pthread_mutex_unlock(&s->lock);
+}
+
+void session_ended(struct session *s, struct call *c)
+{
 	call_free(c);
 	leave(s);
 }

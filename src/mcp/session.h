@@ -28,5 +28,8 @@ bool session_knows_version(struct view version); /* of the protocol */
 /* For what cannot be read at all. */
 void session_complain(struct sink sink, int code, const char *why);
 
-/* By the pool: the call is over, and freed. */
+/* The call is about to be answered: it cannot be cancelled any more, and its id is free. */
+void session_answers(struct session *s, struct call *c);
+
+/* By the pool: the call was answered, and is freed. */
 void session_ended(struct session *s, struct call *c);

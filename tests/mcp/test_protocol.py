@@ -122,6 +122,13 @@ def test_an_id_is_used_once_at_a_time(fresh, box):
     assert fresh.answer(running)["error"]["code"] == -32600
 
 
+def test_an_id_is_free_once_it_was_answered(fresh):
+    for _ in range(50):
+        fresh.send({"jsonrpc": "2.0", "id": "same", "method": "tools/call",
+                    "params": {"name": "sandbox_list", "arguments": {"filter": {"page": 0}}}})
+        assert fresh.answer("same")["result"]["isError"]
+
+
 def test_many_calls_at_once_are_bounded(fresh, box):
     fresh.call("sandbox_connect", sandbox_id=box)
     started = [fresh.start_call("command_run", sandbox_id=box, command="sleep 100000") for _ in range(100)]
