@@ -376,6 +376,9 @@ struct ingress *ingress_find(struct http_exchange *x, struct app *app)
 		mode = PREVIEW_HEADER;
 	else if (!c->ingress_gateway || !is_for_gateway(c, &r))
 		return NULL;
+	/* A host of its own is one sandbox's: none of its pages asks another there. */
+	if (mode == PREVIEW_WILDCARD)
+		r.to = VIEW_NONE;
 	i = arena_alloc(http_arena(x), sizeof(*i));
 	if (!i)
 		return NULL;

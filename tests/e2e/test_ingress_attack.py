@@ -196,7 +196,7 @@ def test_secured_sandboxes_and_names_that_look_alike(server, program, secured):
              f"{secured}-{PORT + 65536}-{later}-{good}.{DOMAIN}", f"{secured}-22-{later}-{good}.{DOMAIN}",
              f"{secured}-{PORT}-1-{sign(secured, PORT, 1)}.{DOMAIN}", f"{program}-{PORT}-{secured}-{PORT}.{DOMAIN}",
              f"{secured}-{PORT}-{later}-{sign(program, PORT, LATER)}.{DOMAIN}"]
-    more = [[], [f"{SECURE}: "], [f"{SECURE}: wrong"], [f"{TO}: {secured}-{PORT}"],
+    more = [[], [f"{SECURE}: "], [f"{SECURE}: wrong"], [f"{TO}: {program}-{PORT}"], [f"{TO}: {secured}-{PORT}"],
             [f"OPEN-SANDBOX-INGRESS: {secured}-{PORT}"], ["OPEN-SANDBOX-API-KEY: wrong", f"{TO}: {secured}-{PORT}"],
             [f"X-Forwarded-Host: {host_of(program)}"], [f"Connection: {SECURE}"]]
     for host in hosts:
