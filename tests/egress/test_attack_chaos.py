@@ -39,7 +39,7 @@ def cut(s, kindly):
 def hurry(v, rng, context):
     """One connection, left in the middle of something."""
     s = v.box.connect(API, rng.choice((80, 443)), 20)
-    s.settimeout(rng.choice((0.01, 0.05, 5)))
+    s.settimeout(rng.choice((0.01, 0.05, 1)))
     with contextlib.suppress(OSError, ValueError):
         if rng.random() < 0.4:
             name = rng.choice(("api.vault.test", "a.wild.test", "other.vault.test"))
