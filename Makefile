@@ -14,7 +14,7 @@ help:
 	@echo 'make lint       format, layer, style, API and clang-tidy checks alone'
 	@echo 'make fmt        format all C files in place'
 	@echo 'make fuzz       fuzz each target for FUZZ_SECONDS (default $(FUZZ_SECONDS))'
-	@echo 'make bench      measure execd, the server, images and egress (release build), print the tables'
+	@echo 'make bench      measure execd, the server, images, egress and osb (release build), print the tables'
 	@echo 'make guest      limits on a unified cgroup hierarchy, in an emulated machine'
 	@echo 'make run-execd  start build/execd on 127.0.0.1:$(EXECD_PORT)'
 	@echo 'make clean      remove all build directories'
@@ -55,6 +55,7 @@ bench: build
 	@/usr/bin/python3 bench/proxy.py
 	@/usr/bin/python3 bench/egress.py
 	@/usr/bin/python3 bench/vault.py
+	@/usr/bin/python3 bench/cli.py
 
 guest: build
 	@tools/deps.sh guest

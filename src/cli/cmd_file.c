@@ -30,25 +30,111 @@ static int read_mode(struct cli *c, osb_file_mode *ret)
 
 /* ---- contents ---- */
 
+/* Files are bytes; of the names of encodings only one changes any: Latin-1 has 256 characters, each
+ * of which is one or two bytes of UTF-8. */
+static int read_encoding(struct cli *c, bool *ret_latin)
+{
+	static const char *const same[] = {"utf-8", "utf8", "ascii", "us-ascii"};
+	static const char *const latin[] = {"latin-1", "latin1", "iso-8859-1"};
+	const char *name = cli_flag(c, "encoding");
+
+	*ret_latin = false;
+	for (size_t i = 0; name && i < ARRAY_LEN(latin); i++)
+		*ret_latin = *ret_latin || view_iis(view_of(name), latin[i]);
+	for (size_t i = 0; i < ARRAY_LEN(same); i++)
+		if (!name || *ret_latin || view_iis(view_of(name), same[i]))
+			return 0;
+	return cli_usage(c, "--encoding: '%s' is none of utf-8, ascii, latin-1", name);
+}
+
+static int cat_latin(struct cli *c)
+{
+	osb_cleanup(buf_done) struct buf text = BUF_INIT(CLI_JSON_MAX);
+	char *bytes = NULL;
+	size_t n = 0;
+	int code = cli_done(c, osb_file_read(c->box, c->args[1], &c->call, &bytes, &n, &c->e));
+
+	for (size_t i = 0; code == 0 && i < n; i++) {
+		unsigned char ch = (unsigned char)bytes[i];
+
+		if (ch >= 0x80 && buf_append_char(&text, (char)(0xc0 | ch >> 6)) < 0)
+			code = cli_error(c, "the file is too large for this encoding");
+		else if (buf_append_char(&text, (char)(ch >= 0x80 ? 0x80 | (ch & 0x3f) : ch)) < 0)
+			code = cli_error(c, "the file is too large for this encoding");
+	}
+	osb_free(bytes);
+	return code ? code : show_raw(c, buf_view(&text));
+}
+
+/* The other way round; false = a character that Latin-1 does not have. */
+static bool to_latin(struct view text, struct buf *out)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char ch = (unsigned char)text.p[i];
+
+		if (ch >= 0x80) {
+			if ((ch & 0xfe) != 0xc2 || i + 1 == text.len)
+				return false;
+			ch = (unsigned char)((ch & 3) << 6 | ((unsigned char)text.p[++i] & 0x3f));
+		}
+		if (buf_append_char(out, (char)ch) < 0)
+			return false;
+	}
+	return true;
+}
+
 int file_cat(struct cli *c)
 {
-	int code = cli_done(
+	bool latin;
+	int code = read_encoding(c, &latin);
+
+	if (code)
+		return code;
+	if (latin)
+		return cat_latin(c);
+	return cli_done(
 		c, osb_file_download(c->box, c->args[1], STDOUT_FILENO, NULL, &c->call, &c->e));
-	return code;
+}
+
+static int write_latin(struct cli *c, const char *content, const osb_file_mode *mode)
+{
+	osb_cleanup(buf_done) struct buf bytes = BUF_INIT(CLI_JSON_MAX);
+	osb_cleanup(mem_freep) char *typed = NULL;
+	struct view text = view_of(content), made;
+	size_t n = 0;
+
+	if (!content) {
+		typed = cli_read_file(c, "-", &n);
+		if (!typed)
+			return CLI_FAILED;
+		text = view_mem(typed, n);
+	}
+	if (!to_latin(text, &bytes))
+		return cli_error(c, "the text has characters that Latin-1 does not have");
+	made = buf_view(&bytes);
+	return cli_done(
+		c, osb_file_write(c->box, c->args[1], made.p, made.len, mode, &c->call, &c->e));
 }
 
 int file_write(struct cli *c)
 {
 	const char *content = cli_flag(c, "content");
 	osb_file_mode mode;
+	bool latin;
 	int code = read_mode(c, &mode);
 
+	if (code == 0)
+		code = read_encoding(c, &latin);
 	if (code)
 		return code;
-	code = cli_done(c, content ? osb_file_write(c->box, c->args[1], content, strlen(content),
-						    &mode, &c->call, &c->e)
-				   : osb_file_upload(c->box, STDIN_FILENO, c->args[1], &mode, NULL,
-						     &c->call, &c->e));
+	if (latin)
+		code = write_latin(c, content, &mode);
+	else if (content)
+		code = cli_done(c, osb_file_write(c->box, c->args[1], content, strlen(content),
+						  &mode, &c->call, &c->e));
+	else
+		code = cli_done(c, osb_file_upload(c->box, STDIN_FILENO, c->args[1], &mode, NULL,
+						   &c->call, &c->e));
 	return code ? code : show_done(c, "Written: %s", c->args[1]);
 }
 

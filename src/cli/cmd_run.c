@@ -9,10 +9,12 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/foreground.h"
+#include "cli/progress.h"
 
 int run_image(struct cli *c)
 {
 	osb_cleanup(mem_freep) char *text = cli_quote_words(c->args + 1, c->args_n - 1);
+	struct progress progress = {.cli = c, .what = "making a sandbox"};
 	osb_command what = OSB_COMMAND_INIT;
 	osb_create create = OSB_CREATE_INIT;
 	const char *timeout = cli_flag(c, "timeout");
@@ -34,8 +36,14 @@ int run_image(struct cli *c)
 	create.resource_limits_n = resources_n;
 	what.command = text;
 	what.cwd = cli_flag(c, "workdir");
-	if (code == 0)
-		code = cli_done(c, osb_sandbox_create(c->client, &create, &c->call, &s, &c->e));
+	if (code == 0) {
+		int r;
+
+		progress_wait(&progress);
+		r = osb_sandbox_create(c->client, &create, &c->call, &s, &c->e);
+		progress_end(&progress);
+		code = cli_done(c, r);
+	}
 	if (code == 0)
 		code = foreground_run(c, s, NULL, &what);
 	if (s && !cli_has(c, "keep"))

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/progress.h"
 #include "cli/show.h"
 #include "codec/json.h"
 #include "codec/json_copy.h"
@@ -209,13 +210,20 @@ static int show_created(struct cli *c, const struct creation *n, const osb_sandb
 int sandbox_create(struct cli *c)
 {
 	struct creation n = {.what = OSB_CREATE_INIT};
+	struct progress progress = {.cli = c, .what = "making a sandbox"};
 	osb_sandbox *s = NULL;
 	int code = read_creation(c, &n);
 
 	if (code == 0 && !cli_client(c))
 		code = CLI_FAILED;
-	if (code == 0)
-		code = cli_done(c, osb_sandbox_create(c->client, &n.what, &c->call, &s, &c->e));
+	if (code == 0) {
+		int r;
+
+		progress_wait(&progress);
+		r = osb_sandbox_create(c->client, &n.what, &c->call, &s, &c->e);
+		progress_end(&progress);
+		code = cli_done(c, r);
+	}
 	if (code == 0)
 		code = show_created(c, &n, s);
 	osb_sandbox_free(s);

@@ -84,13 +84,20 @@ static void put_snapshot(struct json_writer *w, const osb_snapshot *p)
 
 int snapshot_create(struct cli *c)
 {
+	struct progress progress = {.cli = c, .what = "taking a snapshot"};
 	osb_cleanup(buf_done) struct buf json = BUF_INIT(CLI_JSON_MAX);
 	osb_snapshot *p = NULL, *ready = NULL;
 	struct json_writer w;
 	int code =
 		cli_done(c, osb_snapshot_create(c->box, cli_flag(c, "name"), &c->call, &p, &c->e));
-	if (code == 0 && cli_has(c, "wait"))
-		code = cli_done(c, osb_snapshot_wait(c->client, p->id, 0, &c->call, &ready, &c->e));
+	if (code == 0 && cli_has(c, "wait")) {
+		int r;
+
+		progress_wait(&progress);
+		r = osb_snapshot_wait(c->client, p->id, 0, &c->call, &ready, &c->e);
+		progress_end(&progress);
+		code = cli_done(c, r);
+	}
 	if (code == 0 && c->quiet) {
 		puts(p->id);
 	} else if (code == 0) {

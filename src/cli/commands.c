@@ -143,8 +143,15 @@ static const struct flag session_run_flags[] = {
 	END,
 };
 
+#define ENCODING                                                                                   \
+	{                                                                                          \
+		0, "encoding", "NAME", FLAG_ONCE,                                                  \
+			"Of the file: utf-8 (the default: bytes), ascii, latin-1."                 \
+	}
+static const struct flag cat_flags[] = {ENCODING, END};
 static const struct flag write_flags[] = {
 	{'c', "content", "TEXT", FLAG_ONCE, "The content; else standard input."},
+	ENCODING,
 	MODES,
 	END,
 };
@@ -354,7 +361,7 @@ const struct command cli_commands[] = {
 	 egress_learn},
 	{"egress patch", "ID", "Put rules before the others.", NULL, patch_flags, SHOWN,
 	 egress_patch},
-	{"file cat", "ID PATH", "Print a file.", NULL, NULL, "raw", file_cat},
+	{"file cat", "ID PATH", "Print a file.", NULL, cat_flags, "raw", file_cat},
 	{"file chmod", "ID PATH", "Change permissions.", NULL, chmod_flags, SHOWN, file_chmod},
 	{"file download", "ID REMOTE LOCAL", "Get a file.", NULL, NULL, SHOWN, file_download},
 	{"file info", "ID PATH...", "All about files.", NULL, NULL, SHOWN, file_info},

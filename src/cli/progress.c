@@ -46,6 +46,14 @@ int progress_step(void *arg, int64_t done, int64_t total)
 	return 0;
 }
 
+void progress_wait(struct progress *p)
+{
+	if (!p->cli->progress)
+		return;
+	p->drawn = true;
+	fprintf(stderr, "\r%s ...\033[K", p->what);
+}
+
 void progress_end(struct progress *p)
 {
 	if (p->drawn)

@@ -16,4 +16,6 @@ struct progress {
 
 /* For osb_transfer: drawn at most ten times a second, and only on a terminal. */
 int progress_step(void *arg, int64_t done, int64_t total);
+/* Something is waited for that does not say how far it is. */
+void progress_wait(struct progress *p);
 void progress_end(struct progress *p);

@@ -195,6 +195,23 @@ def test_files(osb, box, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["down", "up"]
 
 
+def test_encodings(osb, box):
+    osb("file", "write", box, "/tmp/latin", "-c", "Zürich", "--encoding", "latin-1")
+    assert osb.call("file", "cat", box, "/tmp/latin").stdout == "Zürich".encode("latin-1")
+    assert osb("file", "cat", box, "/tmp/latin", "--encoding", "ISO-8859-1") == "Zürich"
+    osb("file", "write", box, "/tmp/latin", "--encoding", "latin-1", stdin="é".encode())
+    assert osb.call("file", "cat", box, "/tmp/latin").stdout == b"\xe9"
+    osb("file", "write", box, "/tmp/latin", "-c", "漢字", "--encoding", "latin-1", code=1)
+    osb("file", "cat", box, "/tmp/latin", "--encoding", "utf-16", code=2)
+
+
+def test_waits_show_on_a_terminal(osb):
+    one = Terminal(osb, "run", IMAGE, "--", "echo", "done")
+    one.expect("making a sandbox ...")
+    one.expect("done")
+    assert one.end() == 0
+
+
 def test_copies_of_trees(osb, box, tmp_path):
     tree = tmp_path / "tree"
     (tree / "deep" / "er").mkdir(parents=True)

@@ -112,7 +112,7 @@ static void taken_ports_are_passed_over(void **state)
 	if (!inside)
 		skip();
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-		osb_cleanup(fd_closep) int dns = take(types[i], DNS);
+		osb_cleanup(fd_closep) osb_unused int dns = take(types[i], DNS);
 
 		open_on(&w, DNS, HTTP);
 		assert_int_not_equal(w.dns_port, DNS);
@@ -120,7 +120,7 @@ static void taken_ports_are_passed_over(void **state)
 		netwatch_close(&w);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-		osb_cleanup(fd_closep) int http = take(types[i], HTTP);
+		osb_cleanup(fd_closep) osb_unused int http = take(types[i], HTTP);
 
 		open_on(&w, DNS, HTTP);
 		assert_int_equal(w.dns_port, DNS);
