@@ -159,8 +159,9 @@ no_leftovers() {
 
 tidy_in_background() {
 	rm -f "$out/tidy.code"
-	# Its own process group, and polite: tests have the right of way.
-	setsid bash -c "nice -n 15 $python tools/tidy.py >'$logs/clang-tidy.log' 2>&1 </dev/null
+	# Its own process group, and polite: tests have the right of way, and all but one processor.
+	local jobs=$(($(nproc) > 1 ? $(nproc) - 1 : 1))
+	TIDY_JOBS=$jobs setsid bash -c "nice -n 15 $python tools/tidy.py >'$logs/clang-tidy.log' 2>&1 </dev/null
 		echo \$? >'$out/tidy.code'" &
 	tidy_pid=$!
 	tidy_started=$SECONDS
@@ -205,7 +206,6 @@ check_programs() {
 	local egress=src/egress/opensandbox-egress
 	component_tests egress-release "$out/gcc/$egress" EGRESS tests/egress
 	component_tests egress-sanitized "$out/sanitized/$egress" EGRESS tests/egress
-	wait_for_tidy
 }
 
 # The programs side by side, as they are installed.
@@ -254,6 +254,7 @@ product) check_product ;;
 	exit 2
 	;;
 esac
+[ -z "$tidy_pid" ] || wait_for_tidy
 stage leftovers no_leftovers
 
 echo

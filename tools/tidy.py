@@ -64,7 +64,7 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     common = version + (ROOT / ".clang-tidy").read_bytes()
     failed = files = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS") or os.cpu_count() or 2)) as pool:
         jobs = [pool.submit(check, p, c, common) for p, c in dict(compile_commands()).items()]
         for job in concurrent.futures.as_completed(jobs):
             path, bad, text = job.result()

@@ -1,13 +1,17 @@
 """Every command of osb, against a real server: what it prints, where, and how it ends."""
+import fcntl
 import json
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import tarfile
+import termios
 
 import pytest
 from conftest import IMAGE, ROOT, program
@@ -410,6 +414,11 @@ class Terminal:
             return text in self.text
         eventually(seen, lambda: self.text)
 
+    def expect_some(self):
+        """Whatever comes within a moment."""
+        while select.select([self.fd], [], [], 0.3)[0]:
+            self.text += os.read(self.fd, 65536).decode(errors="replace")
+
     def type(self, text):
         os.write(self.fd, text.encode())
 
@@ -438,6 +447,28 @@ def test_a_shell_that_is_left_and_found_again(osb, box):
     again.type("echo still:$((kept + 1)); exit 6\n")
     again.expect("still:413")
     assert again.end() == 6
+
+
+def test_a_shell_follows_the_terminal_s_size(osb, box):
+    one = Terminal(osb, "shell", box)
+    for rows, columns in ((33, 101), (44, 77)):
+        fcntl.ioctl(one.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+        def told():
+            one.type("stty size\n")
+            one.expect_some()
+            return f"{rows} {columns}" in one.text
+        eventually(told, lambda: one.text)
+    one.type("exit\n")
+    assert one.end() == 0
+
+
+def test_progress_of_an_upload(osb, box, tmp_path):
+    (tmp_path / "large").write_bytes(bytes(32 << 20))
+    one = Terminal(osb, "file", "upload", box, str(tmp_path / "large"), "/tmp/large")
+    one.expect("32.0 MiB")
+    one.expect("Uploaded: ")
+    assert one.end() == 0
 
 
 def test_colours_on_a_terminal_alone(osb):

@@ -113,6 +113,7 @@ def test_one_that_never_starts_does_not_keep_the_server_from_serving(tmp_path):
                    messages(server, "opensandbox-server"), server.said)
         box = server.create()["id"]
         assert server.out(box, "echo here") == "here"
+        server.delete(box)  # sandboxes outlive their server
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(DEADLINE) == 0
     finally:
