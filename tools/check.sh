@@ -161,7 +161,8 @@ tidy_in_background() {
 	rm -f "$out/tidy.code"
 	# Its own process group, and polite: tests have the right of way, and all but one processor.
 	local jobs=$(($(nproc) > 1 ? $(nproc) - 1 : 1))
-	TIDY_JOBS=$jobs setsid bash -c "nice -n 15 $python tools/tidy.py >'$logs/clang-tidy.log' 2>&1 </dev/null
+	TIDY_JOBS=$jobs setsid bash -c "
+		nice -n 15 $python tools/tidy.py >'$logs/clang-tidy.log' 2>&1 </dev/null
 		echo \$? >'$out/tidy.code'" &
 	tidy_pid=$!
 	tidy_started=$SECONDS
