@@ -131,8 +131,8 @@ second_chance() {
 		"$logs/$name.log" | sort -u)
 }
 
-# component_tests NAME BINARY VARIABLE DIRECTORY: the whole program, through its sockets; the
-# tests find it by the variable.
+# component_tests NAME BINARY VARIABLE DIRECTORY...: the whole program, through its sockets; the
+# tests find it by the variable.  What follows the directory is pytest's.
 component_tests() {
 	local name=$1 t=$SECONDS ok=0 bad=1 line
 	if [ ! -x "$2" ]; then
@@ -142,7 +142,8 @@ component_tests() {
 	fi
 	rm -f "$out/$name/summary"
 	export "$3=$2"
-	watched "$name" "$python" tools/component.py "$out/$name" "$4" \
+	shift 3
+	watched "$name" "$python" tools/component.py "$out/$name" "$@" \
 		>"$logs/$name.log" 2>&1 </dev/null
 	[ -f "$out/$name/summary" ] && read -r ok bad <"$out/$name/summary"
 	note "$name" "$ok" "$bad" $((SECONDS - t))
@@ -184,7 +185,6 @@ stage deps tools/deps.sh all
 
 check_programs() {
 	stage build-gcc build_release
-	stage build-clang build clang clang --buildtype=release
 	stage build-sanitized build sanitized clang --buildtype=debugoptimized \
 		-Db_sanitize=address,undefined -Db_lundef=false
 
@@ -197,7 +197,9 @@ check_programs() {
 	meson_tests unit-release gcc
 	meson_tests unit-sanitized sanitized
 	component_tests component-release "$out/execd" EXECD tests/component
-	component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component
+	# Without the languages whose drivers no sanitizer looks into.
+	component_tests component-sanitized "$out/sanitized/src/execd/execd" EXECD tests/component \
+		--ignore-glob='*/test_code_[gjkst]*.py'
 	local warden=src/warden/opensandbox-warden
 	component_tests warden-release "$out/gcc/$warden" WARDEN tests/warden
 	component_tests warden-sanitized "$out/sanitized/$warden" WARDEN tests/warden
@@ -225,19 +227,14 @@ check_product() {
 	[ -x "$out/execd" ] || stage build-gcc build_release
 	stage programs gather_programs
 	stage deps-guest tools/deps.sh guest
-	export E2E_CHURN=2000
+	export E2E_CHURN=1000
 	component_tests e2e "$out/bin" OPENSANDBOX_BIN tests/e2e
 	component_tests escape "$out/bin" OPENSANDBOX_BIN tests/escape
 	component_tests ingress-release "$out/bin" OPENSANDBOX_BIN tests/ingress
-	local ingress=$out/sanitized/src/ingress/opensandbox-ingress
-	[ ! -x "$ingress" ] ||
-		component_tests ingress-sanitized "$ingress" INGRESS tests/ingress
 	component_tests conformance "$out/bin" OPENSANDBOX_BIN tests/conformance
 	component_tests guest "$out/bin" OPENSANDBOX_BIN tests/guest
 	component_tests cli "$out/bin" OPENSANDBOX_BIN tests/cli
 	component_tests mcp "$out/bin" OPENSANDBOX_BIN tests/mcp
-	local mcp=$out/sanitized/src/mcp/opensandbox-mcp
-	[ ! -x "$mcp" ] || component_tests mcp-sanitized "$mcp" MCP tests/mcp
 	component_tests sdk "$out/bin" OPENSANDBOX_BIN tests/sdk
 	[ ! -d "$out/sanitized/src/sdk" ] ||
 		component_tests sdk-sanitized "$out/sanitized/src/sdk" SDK_DIR tests/sdk
