@@ -25,6 +25,7 @@ rm -rf "${logs:?}"/*
 
 # Of its own, so that what tests leave there is known to be theirs; short, for unix sockets.
 TMPDIR=$(mktemp -d /tmp/osb.XXXXXX) || exit 1
+chmod 755 "$TMPDIR" # programs that become another user read what tests put there
 export TMPDIR
 tidy_pid=
 finish() {
