@@ -13,9 +13,10 @@
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* What every program needs: memory, time, signals, its own threads and descriptors. */
+/* What every program needs: memory, time, signals, its own threads, descriptors and ids. */
 static const char *const always[] = {
 	"brk",
+	"clock_getres",
 	"clock_gettime",
 	"clock_nanosleep",
 	"close",
@@ -24,17 +25,24 @@ static const char *const always[] = {
 	"fcntl",
 	"fstat",
 	"futex",
+	"getegid",
+	"geteuid",
+	"getgid",
 	"getpid",
+	"getppid",
 	"getrandom",
+	"getrlimit",
 	"getrusage",
 	"gettid",
 	"gettimeofday",
+	"getuid",
 	"lseek",
 	"madvise",
 	"mmap",
 	"mprotect",
 	"mremap",
 	"munmap",
+	"nanosleep",
 	"poll",
 	"ppoll",
 	"read",
@@ -47,6 +55,9 @@ static const char *const always[] = {
 	"sched_yield",
 	"set_robust_list",
 	"sigaltstack",
+	"sysinfo",
+	"time",
+	"uname",
 	"write",
 	"writev",
 };
